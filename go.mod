@@ -1,0 +1,3 @@
+module github.com/loomgate/loomgate
+
+go 1.26

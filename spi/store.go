@@ -1,0 +1,231 @@
+package spi
+
+import (
+	"context"
+	"errors"
+	"reflect"
+)
+
+// methods is every method of every group.
+type methods interface {
+	EventMethods
+	TimerMethods
+	RefMethods
+	LeaseMethods
+	DataKeyMethods
+	OwnershipMethods
+}
+
+// A Backend is what a storage brings. A group that it has not, it leaves nil.
+// [Open] finds each group's optional methods in the group's value.
+type Backend struct {
+	Events    EventBackend // required
+	Timers    TimerBackend
+	Refs      RefBackend
+	Leases    LeaseBackend
+	DataKeys  DataKeyBackend
+	Ownership OwnershipBackend
+}
+
+// A Decorator wraps a store, or several, and is a store again. It implements every
+// method of every group, calling its inner stores through the functions of this
+// package, and embeds nothing that has such a method: a method to come then fails
+// to compile until its author has decided about it.
+type Decorator interface {
+	methods
+
+	// Caps returns what the decorator offers over inner stores that all offer
+	// inner. It must be true: less where the decorator needs what is not there,
+	// more only where it can do the work itself.
+	Caps(inner Caps) Caps
+
+	// Layer describes the decorator.
+	Layer() Layer
+}
+
+// A Store is a backend under zero or more decorators. It is safe for concurrent
+// use if its parts are. Call it through the functions of this package.
+type Store struct {
+	methods methods
+	caps    Caps
+	layers  []Layer // outermost first, each inner store's
+}
+
+// backend is nil where a storage has no method. [call] never reaches those: they
+// are not in the store's caps.
+type backend struct {
+	EventBackend
+	BatchAppender
+	FenceAcquirer
+	ConditionalFenceAcquirer
+	UnchangedAppender
+	PrefixCopier
+	PrefixTruncater
+	ExecutionDeleter
+	TombstoneSweeper
+
+	TimerBackend
+
+	RefBackend
+	RefPromoter
+	RefTracer
+
+	LeaseBackend
+
+	DataKeyBackend
+	DataKeyRewrapper
+
+	OwnershipBackend
+	OwnershipChanger
+}
+
+// Open returns a store over a backend, which offers each method that the backend
+// has. It fails if the backend has no events.
+func Open(b Backend) (*Store, error) {
+	if b.Events == nil {
+		return nil, &OpError{"Open", &InvalidArgumentError{"backend", "has no events"}}
+	}
+	m := &backend{}
+	caps := offer(&m.EventBackend, b.Events, CapEvents) |
+		offer(&m.BatchAppender, b.Events, CapAppendBatch) |
+		offer(&m.FenceAcquirer, b.Events, CapAcquireFence) |
+		offer(&m.ConditionalFenceAcquirer, b.Events, CapAcquireFenceIf) |
+		offer(&m.UnchangedAppender, b.Events, CapAppendIfUnchanged) |
+		offer(&m.PrefixCopier, b.Events, CapCopyPrefix) |
+		offer(&m.PrefixTruncater, b.Events, CapTruncatePrefixKeeping) |
+		offer(&m.ExecutionDeleter, b.Events, CapDeleteExecution) |
+		offer(&m.TombstoneSweeper, b.Events, CapSweepTombstones) |
+		offer(&m.TimerBackend, b.Timers, CapTimers) |
+		offer(&m.RefBackend, b.Refs, CapRefs) |
+		offer(&m.RefPromoter, b.Refs, CapPromoteRef) |
+		offer(&m.RefTracer, b.Refs, CapRefLineage) |
+		offer(&m.LeaseBackend, b.Leases, CapLeases) |
+		offer(&m.DataKeyBackend, b.DataKeys, CapDataKeys) |
+		offer(&m.DataKeyRewrapper, b.DataKeys, CapRewrapDataKey) |
+		offer(&m.OwnershipBackend, b.Ownership, CapOwnership) |
+		offer(&m.OwnershipChanger, b.Ownership, CapChangeOwnership)
+	return &Store{methods: m, caps: caps}, nil
+}
+
+// offer is the only type assertion between a storage and its callers.
+func offer[M any](to *M, group any, c Caps) Caps {
+	m, ok := group.(M)
+	if !ok {
+		return 0
+	}
+	*to = m
+	return c
+}
+
+// Wrap returns a decorator over its inner stores as a store. The error is an
+// [EmbeddingError], a [LayerOrderError] for any layer below any inner store, or an
+// [InvalidArgumentError] where there is no inner store.
+func Wrap(d Decorator, inner ...*Store) (*Store, error) {
+	if len(inner) == 0 {
+		return nil, &OpError{"Wrap", &InvalidArgumentError{"inner", "has no store"}}
+	}
+	if err := checkEmbedding(reflect.TypeOf(d)); err != nil {
+		return nil, &OpError{"Wrap", err}
+	}
+	outer := d.Layer()
+	caps, layers := AllCaps, []Layer{outer}
+	for _, s := range inner {
+		if s == nil {
+			return nil, &OpError{"Wrap", &InvalidArgumentError{"inner", "has a nil store"}}
+		}
+		for _, l := range s.layers {
+			if err := checkOrder(outer, l); err != nil {
+				return nil, &OpError{"Wrap", err}
+			}
+		}
+		caps &= s.caps
+		layers = append(layers, s.layers...)
+	}
+	return &Store{methods: d, caps: withGroups(d.Caps(caps)), layers: layers}, nil
+}
+
+// Only returns s offering no more than c, and no optional method without its
+// group: what a gateway says that it has, or what a test wants.
+func Only(s *Store, c Caps) *Store {
+	return &Store{methods: s.methods, caps: withGroups(s.caps & c), layers: s.layers}
+}
+
+// withGroups leaves out optional methods whose group is not in c.
+func withGroups(c Caps) Caps {
+	for _, g := range optionalOf {
+		if !c.Has(g.group) {
+			c &^= g.optional
+		}
+	}
+	return c & AllCaps
+}
+
+// Offered returns what s offers. A nil Store offers nothing.
+func (s *Store) Offered() Caps {
+	if s == nil {
+		return 0
+	}
+	return s.caps
+}
+
+// Layers returns the decorators of s, outermost first; those of several inner
+// stores follow one another.
+func (s *Store) Layers() []Layer { return append([]Layer(nil), s.layers...) }
+
+// A request can tell whether it could ever be right.
+type request interface{ Validate() error }
+
+// A contentRequest holds events. Their content is validated once, at the outermost
+// call: a layer below may have made them larger or unreadable, which is its right.
+type contentRequest[Q any] interface {
+	request
+	validated() Q
+}
+
+// call is the whole of a package function: s offers need, req is valid, and an
+// error names op.
+func call[Q request, R any](
+	ctx context.Context, s *Store, need Caps, op string, req Q,
+	method func(methods, context.Context, Q) (R, error),
+) (res R, err error) {
+	if err := admit(s, need, op, req); err != nil {
+		return res, err
+	}
+	res, err = method(s.methods, ctx, req)
+	return answer(op, res, err)
+}
+
+// callContent is call for requests that hold events.
+func callContent[Q contentRequest[Q], R any](
+	ctx context.Context, s *Store, need Caps, op string, req Q,
+	method func(methods, context.Context, Q) (R, error),
+) (res R, err error) {
+	if err := admit(s, need, op, req); err != nil {
+		return res, err
+	}
+	res, err = method(s.methods, ctx, req.validated())
+	return answer(op, res, err)
+}
+
+func admit[Q request](s *Store, need Caps, op string, req Q) error {
+	if !s.Offered().Has(need) {
+		return &OpError{op, &UnsupportedError{need}}
+	}
+	if err := req.Validate(); err != nil {
+		return &OpError{op, err}
+	}
+	return nil
+}
+
+// answer leaves nothing in a response that comes with an error, and names op in
+// the error, once: what an inner call has named stays.
+func answer[R any](op string, res R, err error) (R, error) {
+	if err == nil {
+		return res, nil
+	}
+	var none R
+	if _, ok := errors.AsType[*OpError](err); !ok {
+		err = &OpError{op, err}
+	}
+	return none, err
+}
