@@ -1,0 +1,66 @@
+# The developer's commands; `make` alone lists them.
+# Tools come from tools/go.mod and are built once into .bin/.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help run test check prove bench fuzz fmt clean lint tidy generated vulnerabilities
+
+FUZZTIME ?= 20s
+GENERATED := '*.pb.go' '*.connect.go' '*_gen.go'
+TOOLS := .bin/tools-$(shell go env GOVERSION)
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## Run the tour
+	@go run ./examples/tour
+
+test: ## Run every test under the race detector
+	@go test -race ./...
+
+check: lint tidy generated vulnerabilities ## Check format, lint, modules, generated code, vulnerabilities
+
+prove: ## Show that the conformance kit catches what it should
+	@go run ./conformance/prove
+
+bench: ## Run every benchmark
+	@go test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## Run every fuzz target for FUZZTIME (20s)
+	@go test -list '^Fuzz' ./... | \
+	awk '/^Fuzz/ {name[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, name[i]; n = 0}' | \
+	while read -r package target; do \
+		echo "$$package $$target"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null; \
+	done
+
+fmt: $(TOOLS) ## Format the code
+	@.bin/golangci-lint fmt
+	@cd tools && ../.bin/golangci-lint fmt
+
+clean: ## Remove what these targets built
+	@rm -rf .bin
+
+# The parts of check.
+
+lint: $(TOOLS)
+	@.bin/golangci-lint run ./...
+	@cd tools && ../.bin/golangci-lint run ./... && go test ./...
+
+tidy:
+	@go mod tidy -diff
+	@go mod tidy -C tools -diff
+
+generated:
+	@go generate ./...
+	@git diff --exit-code -- $(GENERATED)
+
+vulnerabilities: $(TOOLS)
+	@.bin/vulncheck ./...
+
+# The file's name holds the Go version: a linter built by an older Go cannot read newer code.
+$(TOOLS): tools/go.mod tools/go.sum $(wildcard tools/*/*.go)
+	@echo "Building the developer tools (a few minutes the first time)"
+	@go build -C tools -o ../.bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint ./vulncheck
+	@touch $@
