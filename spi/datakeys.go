@@ -8,10 +8,10 @@ import (
 // DataKeyBackend is what a store can do with wrapped data keys. The store sees no
 // key in the clear and never puts one on the wire; a layer that encrypts calls it.
 //
-// An owner has one key a version. An execution's own is version 1, is placed with
-// its log and goes with it; its id is on the execution's row, so that the store can
-// refuse an append under another. A tenant's keys count versions up as they are
-// rotated.
+// An owner has one key a version; a tenant's count up as they are rotated. Version
+// 1 of an execution is the execution's own: it is placed with the log and goes with
+// it, and its id is on the execution's row, so that the store can refuse an append
+// under another.
 type DataKeyBackend interface {
 	// CreateDataKey stores a key unless its owner has that version already, and
 	// returns the one that is there: of several creators all get the winner's. A

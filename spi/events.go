@@ -110,8 +110,9 @@ type UnchangedAppender interface {
 type PrefixCopier interface {
 	// CopyPrefix makes the first N events of one execution the beginning of
 	// another, all or none. The target must have no events ([ConflictError]), or
-	// already hold exactly these (marked Duplicate). The copies keep id, sequence,
-	// kind, stamp, time, metadata and payload; their fence is 0.
+	// already hold exactly these (marked Duplicate); its fence does not matter and
+	// stays. The copies keep id, sequence, kind, stamp, time, metadata and payload;
+	// their fence is 0.
 	//
 	// A source shorter than N is [RangeError], a truncated one [TruncatedError],
 	// and more than [MaxEvents] or [MaxAppendBytes] is [TooLargeError].

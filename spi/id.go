@@ -42,12 +42,18 @@ type LeaseName string
 func (n LeaseName) Validate() error { return validName("lease name", string(n), 1, MaxID) }
 
 // A KeyOwner is whom a data key belongs to: an execution, by its id, or a tenant,
-// by its bare scope ([Scope.Prefix], which no execution id equals). In a stack
-// without tenants the store's own keys belong to the empty owner.
+// by its bare scope ([Scope.Prefix]), which no tenant's execution is named like. It
+// obeys the rules of an [ExecutionID].
 type KeyOwner string
 
 // Validate returns an [InvalidArgumentError] unless o may be stored.
-func (o KeyOwner) Validate() error { return validName("key owner", string(o), 0, MaxID) }
+func (o KeyOwner) Validate() error { return validName("key owner", string(o), 1, MaxID) }
+
+// Execution returns the execution that o is, and false if o is a bare scope.
+func (o KeyOwner) Execution() (ExecutionID, bool) {
+	_, outer, scoped := Unscope(o)
+	return ExecutionID(o), !scoped || outer != ""
+}
 
 // An EventID identifies one event. Its writer chooses it and uses it once, which
 // is what makes an append safe to retry. On the wire it is UUID text.

@@ -51,7 +51,8 @@ func Out[N ~string](s Scope, inner N) (N, bool) {
 }
 
 // Unscope splits a name of a shared store into its tenant and the name that the
-// tenant knows. It reports false for a name that no scope made.
+// tenant knows, which is empty for a bare scope. It reports false for a name that
+// no scope made.
 func Unscope[N ~string](inner N) (TenantName, N, bool) {
 	digits, rest, found := strings.Cut(string(inner), ":")
 	n, err := strconv.Atoi(digits)
