@@ -1,9 +1,9 @@
 package spi
 
 import (
+	"cmp"
 	"fmt"
 	"time"
-	"unicode/utf8"
 )
 
 // Limits on what an append holds.
@@ -105,8 +105,8 @@ func (e *Event) fault() (field, rule string) {
 	case len(e.Payload) > MaxPayload:
 		return "payload", fmt.Sprintf("has %d bytes, more than %d", len(e.Payload), MaxPayload)
 	}
-	if err := validName("kind", e.Kind, 1, MaxKind); err != nil {
-		return err.(*InvalidArgumentError).Field, err.(*InvalidArgumentError).Rule
+	if rule := nameFault(e.Kind, 1, MaxKind); rule != "" {
+		return "kind", rule
 	}
 	if rule := timeFault(e.RecordedAt); rule != "" {
 		return "recordedAt", rule
@@ -121,15 +121,8 @@ func (e *Event) metadataFault() (field, rule string) {
 	size := 0
 	for k, v := range e.Metadata {
 		size += len(k) + len(v)
-		for _, s := range [...]string{k, v} {
-			if !utf8.ValidString(s) {
-				return "metadata", "is not well-formed UTF-8"
-			}
-			for i := range len(s) {
-				if s[i] == 0 {
-					return "metadata", "contains U+0000"
-				}
-			}
+		if rule := cmp.Or(nameFault(k, 0, MaxMetadata), nameFault(v, 0, MaxMetadata)); rule != "" {
+			return "metadata", rule
 		}
 	}
 	if size > MaxMetadata {

@@ -2,6 +2,7 @@ package spi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -162,7 +163,7 @@ type EventMethods interface {
 	TombstoneSweeper
 }
 
-// AnyHead, as an append's ExpectedHead, appends wherever the log ends.
+// AnyHead as an append's ExpectedHead appends wherever the log ends.
 const AnyHead int64 = -1
 
 // DuplicateWindow is how many events an append to [AnyHead] without SinceSeq looks
@@ -387,17 +388,29 @@ func (r AppendRequest) Validate() error {
 	return err
 }
 
-func (r AppendRequest) validate() (size int, err error) {
-	if err := first(r.Route.validate(), r.Execution.Validate(), notNegative("fence", r.Fence), notNegative("incarnation", r.Incarnation)); err != nil {
-		return 0, err
-	}
+// validate is on the path of every append, through every layer.
+func (r *AppendRequest) validate() (size int, err error) {
 	if r.ExpectedHead < AnyHead {
 		return 0, &InvalidArgumentError{"expected head", fmt.Sprintf("is %d, below any", r.ExpectedHead)}
 	}
-	if err := validSince(r.SinceSeq, r.ExpectedHead); err != nil || r.contentValid {
+	if err := validTarget(r.Route, r.Execution, r.Fence, r.Incarnation, r.SinceSeq, r.ExpectedHead); err != nil || r.contentValid {
 		return 0, err
 	}
 	return validEvents(r.Events)
+}
+
+// validTarget checks what an append brings beside its events.
+func validTarget(route Route, id ExecutionID, fence, incarnation, sinceSeq, head int64) error {
+	if err := route.validate(); err != nil {
+		return err
+	}
+	if err := id.Validate(); err != nil {
+		return err
+	}
+	if fence < 0 || incarnation < 0 {
+		return first(notNegative("fence", fence), notNegative("incarnation", incarnation))
+	}
+	return validSince(sinceSeq, head)
 }
 
 func validSince(sinceSeq, head int64) error {
@@ -405,11 +418,6 @@ func validSince(sinceSeq, head int64) error {
 		return &InvalidArgumentError{"since sequence", fmt.Sprintf("is %d, not 0 to one past the expected head %d", sinceSeq, head)}
 	}
 	return nil
-}
-
-func (r AppendRequest) validated() AppendRequest {
-	r.contentValid = true
-	return r
 }
 
 // Validate implements the rules of [ReadRequest].
@@ -439,10 +447,13 @@ func (r AppendBatchRequest) Validate() error {
 		seen = make(map[ExecutionID]int, len(r.Appends))
 	}
 	for i := range r.Appends {
-		n, err := r.Item(i).validate()
+		item := r.Item(i)
+		n, err := item.validate()
 		if err != nil {
-			inner := err.(*InvalidArgumentError)
-			return &InvalidArgumentError{fmt.Sprintf("appends[%d].%s", i, inner.Field), inner.Rule}
+			if invalid, ok := errors.AsType[*InvalidArgumentError](err); ok {
+				err = &InvalidArgumentError{fmt.Sprintf("appends[%d].%s", i, invalid.Field), invalid.Rule}
+			}
+			return err
 		}
 		if r.contentValid {
 			continue
@@ -467,11 +478,6 @@ func (r AppendBatchRequest) Item(i int) AppendRequest {
 	return item
 }
 
-func (r AppendBatchRequest) validated() AppendBatchRequest {
-	r.contentValid = true
-	return r
-}
-
 // Validate implements the rules of [AcquireFenceRequest].
 func (r AcquireFenceRequest) Validate() error {
 	return first(r.Route.validate(), r.Execution.Validate(), notNegative("incarnation", r.Incarnation))
@@ -484,19 +490,14 @@ func (r AcquireFenceIfRequest) Validate() error {
 
 // Validate implements the rules of [AppendIfUnchangedRequest].
 func (r AppendIfUnchangedRequest) Validate() error {
-	if err := first(r.Route.validate(), r.Execution.Validate(), notNegative("fence", r.Fence), notNegative("incarnation", r.Incarnation), notNegative("head", r.Head)); err != nil {
+	if err := notNegative("head", r.Head); err != nil {
 		return err
 	}
-	if err := validSince(r.SinceSeq, r.Head); err != nil || r.contentValid {
+	if err := validTarget(r.Route, r.Execution, r.Fence, r.Incarnation, r.SinceSeq, r.Head); err != nil || r.contentValid {
 		return err
 	}
 	_, err := validEvents(r.Events)
 	return err
-}
-
-func (r AppendIfUnchangedRequest) validated() AppendIfUnchangedRequest {
-	r.contentValid = true
-	return r
 }
 
 // Validate implements the rules of [CopyPrefixRequest].
@@ -536,9 +537,28 @@ func (r SweepTombstonesRequest) Validate() error {
 	return first(validName("prefix", r.Prefix, 0, MaxID), notNegative("older than", int64(r.OlderThan)), validLimit(r.Limit))
 }
 
+// What holds events is validated with its content once, at the outermost call: a
+// layer below may have made the content larger or unreadable, which is its right.
+// These three hand a request on as valid.
+
+func validAppend(m methods, ctx context.Context, req AppendRequest) (AppendResponse, error) {
+	req.contentValid = true
+	return m.Append(ctx, req)
+}
+
+func validAppendBatch(m methods, ctx context.Context, req AppendBatchRequest) (AppendBatchResponse, error) {
+	req.contentValid = true
+	return m.AppendBatch(ctx, req)
+}
+
+func validAppendIfUnchanged(m methods, ctx context.Context, req AppendIfUnchangedRequest) (AppendIfUnchangedResponse, error) {
+	req.contentValid = true
+	return m.AppendIfUnchanged(ctx, req)
+}
+
 // Append adds events to the end of a log; see [EventBackend].
 func Append(ctx context.Context, s *Store, req AppendRequest) (AppendResponse, error) {
-	return callContent(ctx, s, CapEvents, "Append", req, methods.Append)
+	return call(ctx, s, CapEvents, "Append", req, validAppend)
 }
 
 // Read returns a part of a log; see [EventBackend].
@@ -558,7 +578,7 @@ func ListExecutions(ctx context.Context, s *Store, req ListExecutionsRequest) (L
 
 // AppendBatch does many appends in one transaction; see [BatchAppender].
 func AppendBatch(ctx context.Context, s *Store, req AppendBatchRequest) (AppendBatchResponse, error) {
-	return callContent(ctx, s, CapAppendBatch, "AppendBatch", req, methods.AppendBatch)
+	return call(ctx, s, CapAppendBatch, "AppendBatch", req, validAppendBatch)
 }
 
 // AcquireFence makes every lower token stale; see [FenceAcquirer].
@@ -575,7 +595,7 @@ func AcquireFenceIf(ctx context.Context, s *Store, req AcquireFenceIfRequest) (A
 // AppendIfUnchanged appends if token and head have not moved; see
 // [UnchangedAppender].
 func AppendIfUnchanged(ctx context.Context, s *Store, req AppendIfUnchangedRequest) (AppendIfUnchangedResponse, error) {
-	return callContent(ctx, s, CapAppendIfUnchanged, "AppendIfUnchanged", req, methods.AppendIfUnchanged)
+	return call(ctx, s, CapAppendIfUnchanged, "AppendIfUnchanged", req, validAppendIfUnchanged)
 }
 
 // CopyPrefix makes the beginning of one execution a new one; see [PrefixCopier].

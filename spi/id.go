@@ -90,13 +90,21 @@ func uuidText(id [16]byte) string {
 }
 
 func validName(field, s string, shortest, longest int) error {
-	switch {
-	case len(s) < shortest || len(s) > longest:
-		return &InvalidArgumentError{field, fmt.Sprintf("has %d bytes, not %d to %d", len(s), shortest, longest)}
-	case !utf8.ValidString(s):
-		return &InvalidArgumentError{field, "is not well-formed UTF-8"}
-	case strings.IndexByte(s, 0) >= 0:
-		return &InvalidArgumentError{field, "contains U+0000"}
+	if rule := nameFault(s, shortest, longest); rule != "" {
+		return &InvalidArgumentError{field, rule}
 	}
 	return nil
+}
+
+// nameFault returns the rule that a name breaks, or "".
+func nameFault(s string, shortest, longest int) string {
+	switch {
+	case len(s) < shortest || len(s) > longest:
+		return fmt.Sprintf("has %d bytes, not %d to %d", len(s), shortest, longest)
+	case !utf8.ValidString(s):
+		return "is not well-formed UTF-8"
+	case strings.IndexByte(s, 0) >= 0:
+		return "contains U+0000"
+	}
+	return ""
 }

@@ -47,7 +47,7 @@ type RefMethods interface {
 	RefTracer
 }
 
-// AnyVersion, as an expected version, expects nothing.
+// AnyVersion as an expected version expects nothing.
 const AnyVersion int64 = -1
 
 // Requests and responses of the group.

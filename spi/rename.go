@@ -12,7 +12,7 @@ import (
 // with nothing of this package below it becomes an [InternalError].
 func RenameError(err error, outer func(name string) string) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
-		if own, ok := e.(renamer); ok { //nolint:errorlint // each wrapper has its turn
+		if own, ok := e.(renamer); ok {
 			return own.rename(outer)
 		}
 		if e == context.Canceled || e == context.DeadlineExceeded { //nolint:errorlint // likewise

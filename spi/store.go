@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 )
 
 // methods is every method of every group.
@@ -48,7 +49,8 @@ type Decorator interface {
 type Store struct {
 	methods methods
 	caps    Caps
-	layers  []Layer // outermost first, each inner store's
+	layer   Layer    // the decorator's
+	inner   []*Store // none: a backend
 }
 
 // backend is nil where a storage has no method. [call] never reaches those: they
@@ -127,27 +129,42 @@ func Wrap(d Decorator, inner ...*Store) (*Store, error) {
 	if err := checkEmbedding(reflect.TypeOf(d)); err != nil {
 		return nil, &OpError{"Wrap", err}
 	}
-	outer := d.Layer()
-	caps, layers := AllCaps, []Layer{outer}
+	caps, layer := AllCaps, d.Layer()
 	for _, s := range inner {
 		if s == nil {
 			return nil, &OpError{"Wrap", &InvalidArgumentError{"inner", "has a nil store"}}
 		}
-		for _, l := range s.layers {
-			if err := checkOrder(outer, l); err != nil {
-				return nil, &OpError{"Wrap", err}
-			}
+		if err := s.checkBelow(layer); err != nil {
+			return nil, &OpError{"Wrap", err}
 		}
 		caps &= s.caps
-		layers = append(layers, s.layers...)
 	}
-	return &Store{methods: d, caps: withGroups(d.Caps(caps)), layers: layers}, nil
+	return &Store{d, withGroups(d.Caps(caps)), layer, slices.Clone(inner)}, nil
+}
+
+// checkBelow returns a [LayerOrderError] if a decorator in s must not be below
+// outer.
+func (s *Store) checkBelow(outer Layer) error {
+	if len(s.inner) == 0 {
+		return nil
+	}
+	if err := checkOrder(outer, s.layer); err != nil {
+		return err
+	}
+	for _, below := range s.inner {
+		if err := below.checkBelow(outer); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Only returns s offering no more than c, and no optional method without its
 // group: what a gateway says that it has, or what a test wants.
 func Only(s *Store, c Caps) *Store {
-	return &Store{methods: s.methods, caps: withGroups(s.caps & c), layers: s.layers}
+	narrow := *s
+	narrow.caps = withGroups(s.caps & c)
+	return &narrow
 }
 
 // withGroups leaves out optional methods whose group is not in c.
@@ -170,17 +187,19 @@ func (s *Store) Offered() Caps {
 
 // Layers returns the decorators of s, outermost first; those of several inner
 // stores follow one another.
-func (s *Store) Layers() []Layer { return append([]Layer(nil), s.layers...) }
+func (s *Store) Layers() []Layer {
+	if len(s.inner) == 0 {
+		return nil
+	}
+	layers := []Layer{s.layer}
+	for _, below := range s.inner {
+		layers = append(layers, below.Layers()...)
+	}
+	return layers
+}
 
 // A request can tell whether it could ever be right.
 type request interface{ Validate() error }
-
-// A contentRequest holds events. Their content is validated once, at the outermost
-// call: a layer below may have made them larger or unreadable, which is its right.
-type contentRequest[Q any] interface {
-	request
-	validated() Q
-}
 
 // call is the whole of a package function: s offers need, req is valid, and an
 // error names op.
@@ -188,42 +207,21 @@ func call[Q request, R any](
 	ctx context.Context, s *Store, need Caps, op string, req Q,
 	method func(methods, context.Context, Q) (R, error),
 ) (res R, err error) {
-	if err := admit(s, need, op, req); err != nil {
-		return res, err
-	}
-	res, err = method(s.methods, ctx, req)
-	return answer(op, res, err)
-}
-
-// callContent is call for requests that hold events.
-func callContent[Q contentRequest[Q], R any](
-	ctx context.Context, s *Store, need Caps, op string, req Q,
-	method func(methods, context.Context, Q) (R, error),
-) (res R, err error) {
-	if err := admit(s, need, op, req); err != nil {
-		return res, err
-	}
-	res, err = method(s.methods, ctx, req.validated())
-	return answer(op, res, err)
-}
-
-func admit[Q request](s *Store, need Caps, op string, req Q) error {
 	if !s.Offered().Has(need) {
-		return &OpError{op, &UnsupportedError{need}}
+		return res, &OpError{op, &UnsupportedError{need}}
 	}
 	if err := req.Validate(); err != nil {
-		return &OpError{op, err}
+		return res, &OpError{op, err}
 	}
-	return nil
+	if res, err = method(s.methods, ctx, req); err != nil {
+		return failed[R](op, err)
+	}
+	return res, nil
 }
 
-// answer leaves nothing in a response that comes with an error, and names op in
+// failed leaves nothing in a response that comes with an error, and names op in
 // the error, once: what an inner call has named stays.
-func answer[R any](op string, res R, err error) (R, error) {
-	if err == nil {
-		return res, nil
-	}
-	var none R
+func failed[R any](op string, err error) (none R, _ error) {
 	if _, ok := errors.AsType[*OpError](err); !ok {
 		err = &OpError{op, err}
 	}
