@@ -1,0 +1,73 @@
+package conformance
+
+import (
+	"testing"
+
+	"github.com/loomgate/loomgate/backends/memory"
+	"github.com/loomgate/loomgate/conformance/small"
+	"github.com/loomgate/loomgate/spi"
+)
+
+// Decorator runs the kit through a decorator.
+//
+// open is as for [Store]. wrap puts the decorator over one store; it is called
+// anew each time that a store is opened again, so what the decorator knows has to
+// be in the store.
+//
+// The whole kit runs over a store that offers everything that open's does; over one
+// stripped of each optional method and each group in turn, where the decorator must
+// offer no more than it can do; and composed with a small decorator that scopes
+// names and one that splits a store over two, above the decorator and below it.
+//
+// One of the two stores that a split needs is open's, the other is in memory.
+func Decorator(t *testing.T, open func(t *testing.T) *spi.Store, wrap func(inner ...*spi.Store) (*spi.Store, error)) {
+	wrapped := func(t *testing.T, inner ...*spi.Store) *spi.Store { return must(t)(wrap(inner...)) }
+	second := PerTest(func(t *testing.T) *spi.Store { return must(t)(memory.New()) })
+
+	t.Run("alone", func(t *testing.T) {
+		run(t, func(t *testing.T) *spi.Store { return wrapped(t, open(t)) })
+	})
+	for _, c := range strippable {
+		t.Run("without "+c.String(), func(t *testing.T) {
+			run(t, func(t *testing.T) *spi.Store { return wrapped(t, spi.Only(open(t), ^c)) })
+		})
+	}
+	for _, composed := range []struct {
+		name string
+		open func(t *testing.T) *spi.Store
+	}{
+		{"over a prefix", func(t *testing.T) *spi.Store { return wrapped(t, must(t)(small.Prefix("kit", open(t)))) }},
+		{"under a prefix", func(t *testing.T) *spi.Store { return must(t)(small.Prefix("kit", wrapped(t, open(t)))) }},
+		{"over a split", func(t *testing.T) *spi.Store {
+			return wrapped(t, must(t)(small.Split(t.Context(), open(t), second(t))))
+		}},
+		{"under a split", func(t *testing.T) *spi.Store {
+			return must(t)(small.Split(t.Context(), wrapped(t, open(t)), wrapped(t, second(t))))
+		}},
+	} {
+		t.Run(composed.name, func(t *testing.T) { run(t, composed.open) })
+	}
+}
+
+// strippable is what a store can do without: each optional method, and each group
+// but events.
+var strippable = func() []spi.Caps {
+	var all []spi.Caps
+	for c := spi.Caps(1); spi.AllCaps.Has(c); c <<= 1 {
+		if c != spi.CapEvents {
+			all = append(all, c)
+		}
+	}
+	return all
+}()
+
+// must returns a store, or ends the test.
+func must(t *testing.T) func(*spi.Store, error) *spi.Store {
+	return func(s *spi.Store, err error) *spi.Store {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+}

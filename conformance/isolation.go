@@ -1,0 +1,435 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loomgate/loomgate/spi"
+)
+
+// Isolation runs the kit's cases about tenants over a decorator that gives each
+// tenant a view of a store that they share.
+//
+// open is as for [Store] and makes the shared store; view puts the decorator over
+// it for one tenant.
+func Isolation(t *testing.T, open func(t *testing.T) *spi.Store, view func(tenant spi.TenantName, shared *spi.Store) (*spi.Store, error)) {
+	for _, c := range []struct {
+		sentence string
+		prove    func(*fixture, *tenants)
+	}{
+		{"tenants of any names that write the same ids each read and list their own", proveOwnNames},
+		{"a page stays inside its tenant, whatever its prefix and cursor", provePagesInside},
+		{"refs, timers, leases and keys of the same names are each tenant's own", proveOtherGroups},
+		{"a tenant's answers and errors are the same whatever the others do (invariant 15)", proveIndependence},
+		{"no answer and no error tells a name that the tenant did not choose", proveNothingTold},
+		{"a tenant may use ids of 512 bytes, and none of 513", proveLengths},
+		{"ownership cannot be changed through a view, and other tenants' pins are not seen", proveOwnershipMasked},
+		{"a tenant whose name is no name has no view", proveTenantNames},
+	} {
+		t.Run(c.sentence, func(t *testing.T) {
+			f := newFixture(t, open)
+			c.prove(f, &tenants{f, open(t), view})
+		})
+	}
+}
+
+// tenants makes views of one shared store.
+type tenants struct {
+	*fixture
+	shared *spi.Store
+	view   func(spi.TenantName, *spi.Store) (*spi.Store, error)
+}
+
+// as returns a fixture whose store is a tenant's view.
+func (ts *tenants) as(tenant spi.TenantName) *fixture {
+	ts.Helper()
+	f := *ts.fixture
+	f.store = must(ts.T)(ts.view(tenant, ts.shared))
+	return &f
+}
+
+// hostileTenants are names that contain, begin and continue one another, and that
+// look like what a careless scope would make of another.
+var hostileTenants = []spi.TenantName{
+	"a", "a/", "a_", "aa", "a/a", "A", "/", "_", "%", "1", "1:a", "1:a/", "1:a/a", ":", "a:", "2:a/", "\\", "a\u0001",
+	"𝄞", "\U0010ffff", "a\U0010ffff", "\ue000", "é", "e\u0301", "ﬀ", "tenant", "tenant/e", " ",
+	spi.TenantName(strings.Repeat("t", spi.MaxTenantName)), spi.TenantName(strings.Repeat("t", spi.MaxTenantName-1)),
+}
+
+// hostileIDs are ids that look like another tenant's.
+var hostileIDs = []string{
+	" ", "%", "/", "/a", "1", "1:a/", "1:a/a", "1:a/e", "2:aa/e", ":", "A", "_", "a", "a/", "a/a", "a/e", "a_", "aa", "e", "\U0010ffff",
+}
+
+func proveOwnNames(_ *fixture, ts *tenants) {
+	for _, tenant := range hostileTenants {
+		f := ts.as(tenant)
+		f.wantNames(fmt.Sprintf("before %q has written", tenant), f.list("", 100), nil)
+		for _, name := range hostileIDs {
+			e := event("Noted")
+			e.Payload = []byte(tenant)
+			f.mustAppend(spi.AppendRequest{Execution: spi.ExecutionID(name), Events: []spi.Event{e}})
+		}
+	}
+	for _, tenant := range hostileTenants {
+		f := ts.as(tenant)
+		f.wantNames(fmt.Sprintf("the executions of %q", tenant), f.list("", 3), hostileIDs)
+		for _, name := range hostileIDs {
+			log := f.read(spi.ExecutionID(name))
+			if len(log) != 1 || string(log[0].Payload) != string(tenant) {
+				f.Errorf("%q of %q is not its own", name, tenant)
+			}
+		}
+	}
+}
+
+func provePagesInside(_ *fixture, ts *tenants) {
+	owners := []spi.TenantName{"a", "a/", "aa", "1:a", "A", "\U0010ffff"}
+	for _, tenant := range owners {
+		ts.as(tenant).fill(hostileIDs)
+	}
+	for _, tenant := range owners {
+		f := ts.as(tenant)
+		for _, prefix := range append([]string{"", "absent", "1:", "a\U0010ffff"}, hostileIDs...) {
+			for _, cursor := range append([]string{"", "\x00", "a\x00", "0", "\U0010ffff\U0010ffff", strings.Repeat("a", 3000)}, hostileIDs...) {
+				var got []string
+				f.pages(prefix, cursor, 4, func(page []string) { got = append(got, page...) })
+				f.wantNames(fmt.Sprintf("of %q with prefix %q after %.40q", tenant, prefix, cursor), got, matching(hostileIDs, prefix, cursor))
+			}
+		}
+	}
+}
+
+func proveOtherGroups(_ *fixture, ts *tenants) {
+	owners := []spi.TenantName{"a", "a/", "aa", "1:a", "A"}
+	offered := ts.as("a").store.Offered()
+	for i, tenant := range owners {
+		f := ts.as(tenant)
+		if offered.Has(spi.CapRefs) {
+			res, err := spi.PutRef(f.ctx, f.store, spi.PutRefRequest{Name: "main", Execution: "e", Sequence: int64(i)})
+			if err != nil || res.Ref.Name != "main" || res.Ref.Execution != "e" {
+				f.Errorf("the ref of %q is put as %+v (%v)", tenant, res.Ref, err)
+			}
+		}
+		if offered.Has(spi.CapTimers) {
+			res, err := spi.ScheduleTimer(f.ctx, f.store, spi.ScheduleTimerRequest{Timer: spi.Timer{Execution: "e", WakeAt: longAgo.Add(time.Duration(i) * time.Hour)}})
+			if err != nil || res.Timer.Execution != "e" {
+				f.Errorf("the timer of %q is scheduled as %+v (%v)", tenant, res.Timer, err)
+			}
+		}
+		if offered.Has(spi.CapLeases) {
+			if _, err := spi.AcquireLease(f.ctx, f.store, spi.AcquireLeaseRequest{Name: "l", Holder: string(tenant), TTL: time.Hour}); err != nil {
+				f.Errorf("the lease of %q: %v", tenant, err)
+			}
+		}
+		if offered.Has(spi.CapDataKeys) {
+			key := spi.DataKey{Owner: "e", Version: 1, ID: spi.KeyID(spi.NewEventID()), WrappedBy: "kms", Wrapped: []byte(tenant)}
+			res, err := spi.CreateDataKey(f.ctx, f.store, spi.CreateDataKeyRequest{Key: key})
+			if err != nil || !res.Created || res.Key.Owner != "e" {
+				f.Errorf("the key of %q is created as %+v (%v)", tenant, res, err)
+			}
+		}
+	}
+	for i, tenant := range owners {
+		f := ts.as(tenant)
+		if offered.Has(spi.CapRefs) {
+			res, err := spi.ListRefs(f.ctx, f.store, spi.ListRefsRequest{Limit: 10})
+			if err != nil || len(res.Refs) != 1 || res.Refs[0].Name != "main" || res.Refs[0].Execution != "e" || res.Refs[0].Sequence != int64(i) {
+				f.Errorf("the refs of %q are %+v (%v)", tenant, res.Refs, err)
+			}
+		}
+		if offered.Has(spi.CapTimers) {
+			res, err := spi.DueTimers(f.ctx, f.store, spi.DueTimersRequest{Limit: 1})
+			if err != nil || len(res.Timers) != 1 || res.Timers[0].Execution != "e" || !res.Timers[0].WakeAt.Equal(longAgo.Add(time.Duration(i)*time.Hour)) {
+				f.Errorf("the timers of %q are %+v (%v)", tenant, res.Timers, err)
+			}
+		}
+		if offered.Has(spi.CapLeases) {
+			_, err := spi.AcquireLease(f.ctx, f.store, spi.AcquireLeaseRequest{Name: "l", Holder: "someone else", TTL: time.Hour})
+			held := wantError[*spi.LeaseHeldError](f, err)
+			if held.Holder != string(tenant) || held.Name != "l" {
+				f.Errorf("the lease of %q is held as %+v", tenant, held)
+			}
+		}
+		if offered.Has(spi.CapDataKeys) {
+			res, err := spi.ListDataKeys(f.ctx, f.store, spi.ListDataKeysRequest{Limit: 10})
+			if err != nil || len(res.Keys) != 1 || res.Keys[0].Owner != "e" || string(res.Keys[0].Wrapped) != string(tenant) {
+				f.Errorf("the keys of %q are %+v (%v)", tenant, res.Keys, err)
+			}
+		}
+	}
+}
+
+// proveIndependence runs one script through a view that is alone in its store and
+// through one among busy neighbours.
+func proveIndependence(_ *fixture, ts *tenants) {
+	var alone []string
+	ts.Run("alone", func(t *testing.T) {
+		quiet := tenants{newFixture(t, ts.open), ts.open(t), ts.view}
+		alone = quiet.as("quiet").script(1, nil)
+	})
+	neighbours := []*fixture{ts.as("b"), ts.as("quiet/"), ts.as("quie")}
+	among := ts.as("quiet").script(1, func(step int) {
+		neighbours[step%len(neighbours)].script(uint64(step), nil)
+	})
+	for i := range alone {
+		if alone[i] != among[i] {
+			ts.Fatalf("step %d\nalone:            %s\namong neighbours: %s", i, alone[i], among[i])
+		}
+	}
+}
+
+func proveNothingTold(_ *fixture, ts *tenants) {
+	const tenant, neighbour = "zebra-tenant", "yak-tenant"
+	answers := ts.as(tenant).script(2, func(step int) { ts.as(neighbour).script(uint64(step), nil) })
+	scope, err := spi.ScopeOf(tenant)
+	if err != nil {
+		ts.Fatal(err)
+	}
+	for i, answer := range answers {
+		for _, told := range []string{tenant, neighbour, scope.Prefix()} {
+			if strings.Contains(answer, told) {
+				ts.Errorf("step %d tells %q: %s", i, told, answer)
+			}
+		}
+	}
+}
+
+func proveLengths(_ *fixture, ts *tenants) {
+	f := ts.as(spi.TenantName(strings.Repeat("t", spi.MaxTenantName)))
+	longest := strings.Repeat("i", spi.MaxOuterID)
+	f.appendN(spi.ExecutionID(longest), 0, 1)
+	f.wantNames("the executions", f.list("", 10), []string{longest})
+	tooLong := longest + "i"
+	e := spi.ExecutionID(tooLong)
+	refuse(f, "513 bytes", "execution id", spi.CapEvents, spi.Append, spi.AppendRequest{Execution: e, Events: events(1)})
+	refuse(f, "513 bytes", "execution id", spi.CapEvents, spi.Read, spi.ReadRequest{Execution: e, Limit: 1})
+	refuse(f, "513 bytes", "execution id", spi.CapEvents, spi.Head, spi.HeadRequest{Execution: e})
+	refuse(f, "513 bytes", "execution id", spi.CapAcquireFence, spi.AcquireFence, spi.AcquireFenceRequest{Execution: e})
+	refuse(f, "513 bytes", "execution id", spi.CapCopyPrefix, spi.CopyPrefix, spi.CopyPrefixRequest{From: "e", To: e, N: 1})
+	refuse(f, "513 bytes", "execution id", spi.CapTimers, spi.ScheduleTimer, spi.ScheduleTimerRequest{Timer: spi.Timer{Execution: e, WakeAt: longAgo}})
+	refuse(f, "513 bytes", "ref name", spi.CapRefs, spi.PutRef, spi.PutRefRequest{Name: spi.RefName(tooLong), Execution: "e"})
+	refuse(f, "513 bytes", "execution id", spi.CapRefs, spi.PutRef, spi.PutRefRequest{Name: "r", Execution: e})
+	refuse(f, "513 bytes", "lease name", spi.CapLeases, spi.AcquireLease, spi.AcquireLeaseRequest{Name: spi.LeaseName(tooLong), Holder: "h", TTL: time.Hour})
+	f.wantNames("the executions", f.list("", 10), []string{longest})
+}
+
+func proveOwnershipMasked(_ *fixture, ts *tenants) {
+	if ts.as("a").store.Offered()&spi.CapChangeOwnership != 0 {
+		ts.Error("a view offers to change ownership")
+	}
+	if !ts.shared.Offered().Has(spi.CapChangeOwnership) {
+		return
+	}
+	_, err := spi.ChangeOwnership(ts.ctx, ts.shared, spi.ChangeOwnershipRequest{
+		Identity: spi.Identity{Cluster: "c", Shard: "s", Fingerprint: "f"},
+		Slots: []spi.SlotRecord{
+			{Slot: 7, State: spi.SlotOwned, Epoch: 1},
+			{Slot: spi.FirstPin, State: spi.SlotOwned, Epoch: 1, Tenant: "a"},
+			{Slot: spi.FirstPin + 1, State: spi.SlotOwned, Epoch: 1, Tenant: "b"},
+		},
+	})
+	if err != nil {
+		ts.Fatal(err)
+	}
+	f := ts.as("a")
+	if !f.store.Offered().Has(spi.CapOwnership) {
+		return
+	}
+	res, err := spi.GetOwnership(f.ctx, f.store, spi.GetOwnershipRequest{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	var slots []spi.Slot
+	for _, s := range res.Shards {
+		for _, r := range s.Slots {
+			slots = append(slots, r.Slot)
+		}
+	}
+	if !slices.Equal(slots, []spi.Slot{7, spi.FirstPin}) {
+		f.Errorf("the view of a shows the slots %v", slots)
+	}
+	page, err := spi.ListExecutions(f.ctx, f.store, spi.ListExecutionsRequest{Limit: 1})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, r := range page.Receipt {
+		if r.Slots.Contains(spi.FirstPin + 1) {
+			f.Errorf("the receipt of a shows the slots %v", r.Slots)
+		}
+	}
+}
+
+func proveTenantNames(_ *fixture, ts *tenants) {
+	for _, name := range []spi.TenantName{"", "a\xff", "\xed\xa0\x80", "a\x00", spi.TenantName(strings.Repeat("t", spi.MaxTenantName+1))} {
+		_, err := ts.view(name, ts.shared)
+		if _, ok := errors.AsType[*spi.InvalidArgumentError](err); !ok {
+			ts.Errorf("a view of %.20q: %v", name, err)
+		}
+	}
+}
+
+// volatile is what an error's text holds of versions and times.
+var volatile = regexp.MustCompile(`at version \d+|until \S+`)
+
+// script makes some hundred random calls over few names, so that they meet one
+// another, and returns what each answered. Event ids, versions, tokens and times
+// are the store's or random, and left out. between is called before each step.
+func (f *fixture) script(seed uint64, between func(step int)) []string {
+	const steps = 150
+	random := rand.New(rand.NewPCG(seed, 8))
+	pick := func(n int) spi.ExecutionID { return id("e%d", random.IntN(n)) }
+	small := func() int64 { return int64(random.IntN(4)) }
+	kinds := []string{"Noted", spi.KindExecutionSuspended, spi.KindExecutionResumed}
+	var answers []string
+	answer := func(op string, err error, values ...any) {
+		text := fmt.Sprint(op, " ", values)
+		if err != nil {
+			text = fmt.Sprint(op, " ", volatile.ReplaceAllString(err.Error(), "…"))
+		}
+		answers = append(answers, text)
+	}
+	calls := []func(){
+		func() {
+			res, err := spi.Append(f.ctx, f.store, spi.AppendRequest{Execution: pick(4), ExpectedHead: small() - 1, Fence: small(), Incarnation: small() / 2, Events: []spi.Event{event(kinds[random.IntN(3)])}})
+			answer("append", err, res)
+		},
+		func() {
+			res, err := spi.Read(f.ctx, f.store, spi.ReadRequest{Execution: pick(4), After: small(), Limit: 2, Backward: random.IntN(2) == 0})
+			answer("read", err, len(res.Events), res.More, res.Incarnation, res.Floor)
+		},
+		func() {
+			res, err := spi.Head(f.ctx, f.store, spi.HeadRequest{Execution: pick(4)})
+			answer("head", err, res)
+		},
+		func() {
+			res, err := spi.ListExecutions(f.ctx, f.store, spi.ListExecutionsRequest{Prefix: []string{"", "e"}[random.IntN(2)], After: string(pick(4)), Limit: 2})
+			answer("list", err, res.Executions, res.Next)
+		},
+		func() {
+			res, err := spi.AcquireFenceIf(f.ctx, f.store, spi.AcquireFenceIfRequest{Execution: pick(4), Fence: small(), ParkSeq: small()})
+			answer("acquire if", err, res)
+		},
+		func() {
+			res, err := spi.AcquireFence(f.ctx, f.store, spi.AcquireFenceRequest{Execution: pick(4), Incarnation: small() / 2})
+			answer("acquire", err, res)
+		},
+		func() {
+			res, err := spi.AppendBatch(f.ctx, f.store, spi.AppendBatchRequest{Appends: []spi.AppendRequest{
+				{Execution: "e0", ExpectedHead: small() - 1, Fence: small(), Events: events(1)}, {Execution: pick(3) + "x", ExpectedHead: small() - 1, Events: events(1)},
+			}})
+			answer("batch", err, res.Results)
+		},
+		func() {
+			res, err := spi.AppendIfUnchanged(f.ctx, f.store, spi.AppendIfUnchangedRequest{Execution: pick(4), Head: small(), Fence: small(), Events: events(1)})
+			answer("append if unchanged", err, res)
+		},
+		func() {
+			res, err := spi.CopyPrefix(f.ctx, f.store, spi.CopyPrefixRequest{From: pick(4), To: pick(3) + "y", N: small() + 1})
+			answer("copy", err, res)
+		},
+		func() {
+			res, err := spi.TruncatePrefixKeeping(f.ctx, f.store, spi.TruncatePrefixKeepingRequest{Execution: pick(4), Incarnation: small() + 1, Before: small() + 1})
+			answer("truncate", err, res)
+		},
+		func() {
+			res, err := spi.DeleteExecution(f.ctx, f.store, spi.DeleteExecutionRequest{Execution: pick(4), Incarnation: small() + 1})
+			answer("delete", err, res)
+		},
+		func() {
+			res, err := spi.SweepTombstones(f.ctx, f.store, spi.SweepTombstonesRequest{Limit: 1})
+			answer("sweep", err, res)
+		},
+		func() {
+			res, err := spi.ScheduleTimer(f.ctx, f.store, spi.ScheduleTimerRequest{Timer: spi.Timer{Execution: pick(4), WakeAt: longAgo.Add(time.Duration(small()) * time.Hour), Redrive: random.IntN(2) == 0}})
+			answer("schedule", err, res.Timer.Execution, res.Timer.WakeAt, res.Timer.Redrive)
+		},
+		func() {
+			res, err := spi.DueTimers(f.ctx, f.store, spi.DueTimersRequest{Limit: 3})
+			values := []any{res.Missing}
+			for _, t := range res.Timers {
+				values = append(values, t.Execution, t.WakeAt, t.Redrive)
+			}
+			answer("due", err, values...)
+			if len(res.Timers) > 0 {
+				t := res.Timers[0]
+				done, err := spi.CompleteTimer(f.ctx, f.store, spi.CompleteTimerRequest{Execution: t.Execution, WakeAt: t.WakeAt, Version: t.Version})
+				answer("complete", err, done)
+			}
+		},
+		func() {
+			res, err := spi.PutRef(f.ctx, f.store, spi.PutRefRequest{Name: spi.RefName(pick(3)), Execution: pick(4), Sequence: small(), ExpectedVersion: -small() / 3})
+			answer("put ref", err, res.Ref.Name, res.Ref.Execution, res.Ref.Sequence)
+		},
+		func() {
+			got, err := spi.GetRef(f.ctx, f.store, spi.GetRefRequest{Name: spi.RefName(pick(3))})
+			answer("get ref", err, got.Ref.Name, got.Ref.Execution, got.Ref.Sequence)
+			if err == nil {
+				res, err := spi.PromoteRef(f.ctx, f.store, spi.PromoteRefRequest{Name: got.Ref.Name, Execution: pick(4), ExpectedVersion: got.Ref.Version})
+				answer("promote ref", err, res.Ref.Name, res.Ref.Execution)
+			}
+		},
+		func() {
+			res, err := spi.RefLineage(f.ctx, f.store, spi.RefLineageRequest{Name: spi.RefName(pick(3)), Limit: 2})
+			values := []any{res.More}
+			for _, r := range res.Refs {
+				values = append(values, r.Name, r.Execution, r.Sequence)
+			}
+			answer("lineage", err, values...)
+		},
+		func() {
+			res, err := spi.DeleteRef(f.ctx, f.store, spi.DeleteRefRequest{Name: spi.RefName(pick(3)), ExpectedVersion: []int64{1, spi.AnyVersion}[random.IntN(2)]})
+			answer("delete ref", err, res)
+		},
+		func() {
+			res, err := spi.ListRefs(f.ctx, f.store, spi.ListRefsRequest{Limit: 2})
+			values := []any{res.Next}
+			for _, r := range res.Refs {
+				values = append(values, r.Name, r.Execution)
+			}
+			answer("list refs", err, values...)
+		},
+		func() {
+			holder := []string{"h", "g"}[random.IntN(2)]
+			res, err := spi.AcquireLease(f.ctx, f.store, spi.AcquireLeaseRequest{Name: spi.LeaseName(pick(2)), Holder: holder, TTL: time.Hour})
+			answer("lease", err, res.Token > 0)
+			if err == nil && random.IntN(2) == 0 {
+				res, err := spi.ReleaseLease(f.ctx, f.store, spi.ReleaseLeaseRequest{Name: spi.LeaseName(pick(2)), Token: res.Token})
+				answer("release", err, res)
+			}
+		},
+		func() {
+			res, err := spi.CreateDataKey(f.ctx, f.store, spi.CreateDataKeyRequest{Key: spi.DataKey{Owner: spi.KeyOwner(pick(6)), Version: 1 + small()/3, ID: spi.KeyID(spi.NewEventID()), WrappedBy: "kms", Wrapped: []byte{1}}})
+			answer("create key", err, res.Key.Owner, res.Created)
+		},
+		func() {
+			res, err := spi.GetDataKey(f.ctx, f.store, spi.GetDataKeyRequest{Owner: spi.KeyOwner(pick(6))})
+			answer("get key", err, res.Key.Owner, res.Key.Version)
+		},
+		func() {
+			res, err := spi.DestroyDataKey(f.ctx, f.store, spi.DestroyDataKeyRequest{Owner: spi.KeyOwner(pick(6)), Version: 1})
+			answer("destroy key", err, res)
+		},
+		func() {
+			res, err := spi.ListDataKeys(f.ctx, f.store, spi.ListDataKeysRequest{Limit: 2})
+			values := []any{res.Next}
+			for _, k := range res.Keys {
+				values = append(values, k.Owner, k.Version)
+			}
+			answer("list keys", err, values...)
+		},
+	}
+	for step := range steps {
+		if between != nil && step%10 == 0 {
+			between(step)
+		}
+		calls[random.IntN(len(calls))]()
+	}
+	return answers
+}

@@ -1,0 +1,13 @@
+package conformance_test
+
+import (
+	"testing"
+
+	"github.com/loomgate/loomgate/conformance"
+	"github.com/loomgate/loomgate/conformance/small"
+	"github.com/loomgate/loomgate/spi"
+)
+
+func TestSplitShards(t *testing.T) {
+	conformance.Sharding(t, func(shards ...*spi.Store) (*spi.Store, error) { return small.Split(t.Context(), shards...) })
+}
