@@ -3,6 +3,7 @@ package spi
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // OwnershipBackend is what a store can tell about the part of the whole that it
@@ -65,8 +66,8 @@ func (s SlotState) String() string {
 // Lists reports whether a slot in that state is part of a shard's pages.
 func (s SlotState) Lists() bool { return s == SlotOwned || s == SlotFrozen }
 
-// Follows returns "" if a slot may go from one record to another, or why not. The
-// zero SlotRecord is of a slot that the shard never had.
+// Follows returns "" if a slot may go from one record to another, or why not. A
+// record without a state is of a slot that the shard never had.
 func (next SlotRecord) Follows(now SlotRecord) string {
 	switch {
 	case now.State != 0 && next.Tenant != now.Tenant:
@@ -84,6 +85,38 @@ func (next SlotRecord) Follows(now SlotRecord) string {
 		return fmt.Sprintf("slot %d cannot begin as %v", next.Slot, next.State)
 	}
 	return fmt.Sprintf("slot %d cannot go from %v at epoch %d to %v at epoch %d", next.Slot, now.State, now.Epoch, next.State, next.Epoch)
+}
+
+// Apply returns what a shard says of itself after a change, or an
+// [OwnershipError]: the rules of [OwnershipChanger], for backends. holds is whether
+// the store holds anything; the zero ShardOwnership is of one without an identity.
+func (o ShardOwnership) Apply(req ChangeOwnershipRequest, holds bool) (ShardOwnership, error) {
+	refuse := func(reason string) (ShardOwnership, error) {
+		return ShardOwnership{}, &OwnershipError{o.Identity.Shard, o.Version, reason}
+	}
+	next := ShardOwnership{o.Identity, o.Version + 1, slices.Clone(o.Slots)}
+	if req.Identity != (Identity{}) {
+		next.Identity = req.Identity
+	}
+	switch {
+	case req.ExpectedVersion != o.Version:
+		return refuse("it is not at the version expected")
+	case o.Version == 0 && holds:
+		return refuse("a store that holds something takes no identity")
+	case o.Version > 0 && (next.Identity.Cluster != o.Identity.Cluster || next.Identity.Shard != o.Identity.Shard):
+		return refuse("a shard never changes its name or its cluster")
+	}
+	for _, record := range req.Slots {
+		i, found := slices.BinarySearchFunc(next.Slots, record.Slot, func(r SlotRecord, s Slot) int { return int(r.Slot) - int(s) })
+		if !found {
+			next.Slots = slices.Insert(next.Slots, i, SlotRecord{Slot: record.Slot})
+		}
+		if reason := record.Follows(next.Slots[i]); reason != "" {
+			return refuse(reason)
+		}
+		next.Slots[i] = record
+	}
+	return next, nil
 }
 
 // Requests and responses of the group.

@@ -79,16 +79,14 @@ func (s *store) ChangeOwnership(ctx context.Context, req spi.ChangeOwnershipRequ
 	}
 	defer s.mu.Unlock()
 	o := &s.ownership
-	if reason := s.refuseChange(req); reason != "" {
-		return res, &spi.OwnershipError{Shard: o.identity.Shard, Version: o.version, Reason: reason}
+	next, err := o.describe().Apply(req, !s.empty())
+	if err != nil {
+		return res, err
 	}
-	if req.Identity != (spi.Identity{}) {
-		o.identity = req.Identity
-	}
+	o.identity, o.version = next.Identity, next.Version
 	for _, record := range req.Slots {
 		o.slots[record.Slot] = record
 	}
-	o.version++
 	var listed []spi.Slot
 	for slot, record := range o.slots {
 		if record.State.Lists() {
@@ -97,23 +95,4 @@ func (s *store) ChangeOwnership(ctx context.Context, req spi.ChangeOwnershipRequ
 	}
 	o.listed = append(spi.SlotSet{}, spi.NewSlotSet(listed...)...)
 	return spi.ChangeOwnershipResponse{Ownership: o.describe()}, nil
-}
-
-// refuseChange returns why a change is not allowed, or "".
-func (s *store) refuseChange(req spi.ChangeOwnershipRequest) string {
-	now, next := s.ownership.identity, req.Identity
-	switch {
-	case req.ExpectedVersion != s.ownership.version:
-		return "it is not at the version expected"
-	case req.ExpectedVersion == 0 && !s.empty():
-		return "a store that holds something takes no identity"
-	case req.ExpectedVersion > 0 && next != (spi.Identity{}) && (next.Cluster != now.Cluster || next.Shard != now.Shard):
-		return "a shard never changes its name or its cluster"
-	}
-	for _, record := range req.Slots {
-		if reason := record.Follows(s.ownership.slots[record.Slot]); reason != "" {
-			return reason
-		}
-	}
-	return ""
 }
