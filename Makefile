@@ -4,14 +4,14 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check prove bench fuzz fmt clean lint tidy generated vulnerabilities
+.PHONY: help run test test-matrix check prove bench fuzz fmt clean lint tidy generated vulnerabilities
 
 FUZZTIME ?= 20s
 GENERATED := '*.pb.go' '*.connect.go' '*_gen.go'
 TOOLS := .bin/tools-$(shell go env GOVERSION)
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## Run the tour
 	@go run ./examples/tour
@@ -20,6 +20,11 @@ test: ## Run every test under the race detector
 	@go test -race ./...
 
 check: lint tidy generated vulnerabilities ## Check format, lint, modules, generated code, vulnerabilities
+
+test-matrix: ## Run the Postgres tests on 15, 16, 17 and 18
+	@for version in 15 16 17 18; do \
+		LOOMGATE_PGVERSION=$$version go test -race ./internal/pgtest ./backends/postgres/...; \
+	done
 
 prove: ## Show that the conformance kit catches what it should
 	@go run ./conformance/prove

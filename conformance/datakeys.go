@@ -766,7 +766,7 @@ func (f *fixture) keyPage(prefix, after string, size int) spi.ListDataKeysRespon
 		owners = append(owners, string(key.Owner))
 	}
 	owners = slices.Compact(owners)
-	f.checkPage(owners, res.Next, size)
+	f.checkPage(owners, after, res.Next, size)
 	f.checkAfter(owners, after)
 	return res
 }

@@ -141,18 +141,21 @@ func (f *fixture) page(prefix, after string, size int) (page []string, next stri
 	for _, id := range res.Executions {
 		page = append(page, string(id))
 	}
-	f.checkPage(page, res.Next, size)
+	f.checkPage(page, after, res.Next, size)
 	return page, res.Next
 }
 
-// checkPage checks what holds for every page of names.
-func (f *fixture) checkPage(page []string, next string, size int) {
+// checkPage checks what holds for every page of names. A page that does not move on
+// ends the test, which it would keep from ending.
+func (f *fixture) checkPage(page []string, after, next string, size int) {
 	f.Helper()
-	if len(page) > size {
+	switch {
+	case len(page) > size:
 		f.Fatalf("a page of at most %d holds %d", size, len(page))
-	}
-	if next != "" && (len(page) == 0 || next != page[len(page)-1]) {
+	case next != "" && (len(page) == 0 || next != page[len(page)-1]):
 		f.Fatalf("the next cursor %q is not the last name of the page %q", next, page)
+	case next != "" && next <= after:
+		f.Fatalf("the next cursor %q is not after the cursor %.40q", next, after)
 	}
 }
 

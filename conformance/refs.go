@@ -698,7 +698,7 @@ func (f *fixture) refPage(prefix, after string, size int) (page []string, next s
 	for _, ref := range res.Refs {
 		page = append(page, string(ref.Name))
 	}
-	f.checkPage(page, res.Next, size)
+	f.checkPage(page, after, res.Next, size)
 	f.checkAfter(page, after)
 	return page, res.Next
 }

@@ -19,8 +19,9 @@ type DataKeyBackend interface {
 	// chance: its first key then is [ConflictError].
 	CreateDataKey(context.Context, CreateDataKeyRequest) (CreateDataKeyResponse, error)
 
-	// GetDataKey returns a key. One that was destroyed is [ShreddedError], one
-	// that never was [NotFoundError].
+	// GetDataKey returns a key. One that was destroyed is [ShreddedError], also as
+	// the newest, for which an older one is no substitute; one that never was is
+	// [NotFoundError].
 	GetDataKey(context.Context, GetDataKeyRequest) (GetDataKeyResponse, error)
 
 	// DestroyDataKey removes a key for good and remembers that it did. From then
@@ -36,8 +37,8 @@ type DataKeyBackend interface {
 // DataKeyRewrapper is optional.
 type DataKeyRewrapper interface {
 	// RewrapDataKey replaces how a key is wrapped, not the key, if it still is
-	// wrapped by what the caller saw; otherwise it changes nothing. Rotation of
-	// tenant keys calls it.
+	// wrapped by what the caller saw; otherwise it changes nothing. The errors are
+	// those of GetDataKey. Rotation of tenant keys calls it.
 	RewrapDataKey(context.Context, RewrapDataKeyRequest) (RewrapDataKeyResponse, error)
 }
 

@@ -22,8 +22,8 @@ type EventBackend interface {
 	//  2. the incarnation ([IncarnationError]);
 	//  3. duplicates: if the events, by their ids, are in the log in one piece at
 	//     or after SinceSeq, the append has happened and is a success marked
-	//     Duplicate, whatever the fence is by now; if only some are, the answer is
-	//     [ConflictError];
+	//     Duplicate, whatever the fence or the data key is by now; if only some
+	//     are, the answer is [ConflictError];
 	//  4. SinceSeq below the floor ([TruncatedError]): a duplicate there can no
 	//     longer be recognised;
 	//  5. the data key ([ShreddedError], [KeyMismatchError]);
@@ -133,11 +133,13 @@ type PrefixTruncater interface {
 
 // ExecutionDeleter is optional.
 type ExecutionDeleter interface {
-	// DeleteExecution removes a log, its timers and its data key in one
-	// transaction and leaves a tombstone: the incarnation rises, and so does the
-	// token if there ever was one, so that nobody who wrote the old log can write
-	// the next. To delete what is deleted already is no error. An execution in
-	// another incarnation is [IncarnationError]. Retention and operators call it.
+	// DeleteExecution removes a log, its timers and its data key, also the memory of
+	// one that was destroyed, in one transaction and leaves a tombstone: the
+	// incarnation rises, and so does the token if there ever was one, so that
+	// nobody who wrote the old log can write the next. Of an execution without
+	// events it removes what there is beside them. To delete what is deleted
+	// already is no error. An execution in another incarnation is
+	// [IncarnationError]. Retention and operators call it.
 	DeleteExecution(context.Context, DeleteExecutionRequest) (DeleteExecutionResponse, error)
 }
 

@@ -12,7 +12,8 @@ import (
 type LeaseBackend interface {
 	// AcquireLease takes a lease that is free or has expired. Whoever holds it
 	// already, by the name of the holder, gets it again with the same token and a
-	// new end, so repeating a call is safe. Somebody else's is [LeaseHeldError].
+	// new end, so repeating a call is safe; once expired it has a new token for
+	// anybody. Somebody else's is [LeaseHeldError].
 	AcquireLease(context.Context, AcquireLeaseRequest) (AcquireLeaseResponse, error)
 
 	// RenewLease sets a new end for a lease that the caller still holds. One that

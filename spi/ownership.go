@@ -8,6 +8,9 @@ import (
 
 // OwnershipBackend is what a store can tell about the part of the whole that it
 // holds. A shard keeps this itself, beside its data; whoever routes has a copy.
+//
+// What a call stores lies in the slot that the call states, and stays there: the
+// same name under another slot is [MisroutedError], whoever owns that slot.
 type OwnershipBackend interface {
 	// GetOwnership returns what each shard below says of itself: nothing where no
 	// store has an identity. Anyone may call it; through a tenant's view the pins

@@ -19,7 +19,7 @@ type TimerBackend interface {
 	ScheduleTimer(context.Context, ScheduleTimerRequest) (ScheduleTimerResponse, error)
 
 	// DueTimers returns the rows whose time has come by the store's own clock, by
-	// time and then by execution id. It is no page: rows that nobody completes are
+	// time and then by execution id, of the slots that a page would list. It is no page: rows that nobody completes are
 	// returned again. Shards that could not be asked are named in Missing, and the
 	// rows of the others are returned all the same.
 	DueTimers(context.Context, DueTimersRequest) (DueTimersResponse, error)
@@ -37,7 +37,7 @@ type (
 	// A Timer is a row.
 	Timer struct {
 		Execution ExecutionID
-		WakeAt    time.Time // whole microseconds; required
+		WakeAt    time.Time // whole microseconds, required; comes back in UTC
 
 		// Redrive marks a row that is handed to a re-driver instead of waking a
 		// wait; Attempt counts from 0.
@@ -69,7 +69,7 @@ type (
 
 	// A DueTimersResponse holds rows that are due.
 	DueTimersResponse struct {
-		Now     time.Time // the store's clock; with several shards, the earliest
+		Now     time.Time // the store's clock, in whole microseconds; with several shards, the earliest
 		Timers  []Timer
 		Missing []string // shards that did not answer
 	}

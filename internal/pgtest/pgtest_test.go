@@ -300,15 +300,3 @@ func BenchmarkPrivate(b *testing.B) {
 		pgtest.Private(b, pgtest.Options{})
 	}
 }
-
-func TestZTwoHundred(t *testing.T) {
-	for _, kind := range pgtest.Kinds {
-		start := time.Now()
-		for i := range 40 {
-			t.Run(fmt.Sprint(kind, i), func(t *testing.T) {
-				do(t, connect(t, pgtest.Fresh(t, kind).DSN), "CREATE TABLE x (n int primary key)")
-			})
-		}
-		t.Log(kind, time.Since(start))
-	}
-}
