@@ -60,6 +60,10 @@ var appends = topic{"appends", []testCase{
 				for head := int64(0); head < rounds; {
 					res, err := spi.Append(f.ctx, f.store, spi.AppendRequest{Execution: "e", ExpectedHead: head, Events: events(1)})
 					if err == nil {
+						if res.FirstSeq != head+1 {
+							f.Errorf("an append at head %d is at %d", head, res.FirstSeq)
+							return
+						}
 						landed[w] = append(landed[w], res.FirstSeq)
 						head = res.Head
 						continue
@@ -142,7 +146,7 @@ var appends = topic{"appends", []testCase{
 		},
 	},
 	{
-		"an event comes back as it went in",
+		"an event comes back as it went in, whichever way it was appended",
 		0,
 		func(f *fixture) {
 			in := spi.Event{
@@ -151,15 +155,36 @@ var appends = topic{"appends", []testCase{
 				Metadata:   map[string]string{"": "empty key", "empty value": "", "'\"\\": "\t\n\u2028", "𝄞": "\U0010FFFF"},
 				Payload:    []byte("payload"),
 			}
-			f.mustAppend(spi.AppendRequest{Execution: "e", Events: []spi.Event{in}})
-			out := f.read("e")[0]
-			equal(f, "the id", out.ID, in.ID)
-			equal(f, "the kind", out.Kind, in.Kind)
-			equal(f, "the kernel stamp", out.Kernel, in.Kernel)
-			equal(f, "the time", out.RecordedAt, in.RecordedAt.UTC())
-			equal(f, "the payload", string(out.Payload), string(in.Payload))
-			if !maps.Equal(out.Metadata, in.Metadata) {
-				f.Errorf("the metadata is %q, not %q", out.Metadata, in.Metadata)
+			for _, way := range f.ways() {
+				if _, err := way.append(spi.AppendRequest{Execution: spi.ExecutionID(way.name), Events: []spi.Event{in, event("Noted")}}); err != nil {
+					f.Fatal(err)
+				}
+				out := f.first(spi.ExecutionID(way.name))
+				equal(f, "the id", out.ID, in.ID)
+				equal(f, "the kind", out.Kind, in.Kind)
+				equal(f, "the kernel stamp", out.Kernel, in.Kernel)
+				equal(f, "the time", out.RecordedAt, in.RecordedAt.UTC())
+				equal(f, "the payload", string(out.Payload), string(in.Payload))
+				if !maps.Equal(out.Metadata, in.Metadata) {
+					f.Errorf("the metadata is %q, not %q", out.Metadata, in.Metadata)
+				}
+			}
+		},
+	},
+	{
+		"whichever way it was appended, the answer says where the events are and in which incarnation",
+		spi.CapDeleteExecution,
+		func(f *fixture) {
+			for _, way := range f.ways() {
+				e := spi.ExecutionID(way.name)
+				f.appendN(e, 0, 1)
+				f.delete(e)
+				for n := range int64(2) {
+					res, err := way.append(spi.AppendRequest{Execution: e, ExpectedHead: 3 * n, Incarnation: 2, Events: events(3)})
+					if want := (spi.AppendResponse{FirstSeq: 3*n + 1, Head: 3*n + 3, Incarnation: 2, Floor: 1}); err != nil || res != want {
+						f.Errorf("%s answers %+v (%v), not %+v", way.name, res, err, want)
+					}
+				}
 			}
 		},
 	},
@@ -176,7 +201,7 @@ var appends = topic{"appends", []testCase{
 				e := event("Noted")
 				e.RecordedAt = at
 				f.mustAppend(spi.AppendRequest{Execution: id("e%d", i), Events: []spi.Event{e}})
-				equal(f, "the time", f.read(id("e%d", i))[0].RecordedAt, at)
+				equal(f, "the time", f.first(id("e%d", i)).RecordedAt, at)
 			}
 		},
 	},
@@ -185,11 +210,11 @@ var appends = topic{"appends", []testCase{
 		0,
 		func(f *fixture) {
 			f.appendN("e", 0, 1)
-			at := f.read("e")[0].RecordedAt
+			at := f.first("e").RecordedAt
 			if at.IsZero() || at.Location() != time.UTC || at.Nanosecond()%1000 != 0 || time.Since(at).Abs() > 24*time.Hour {
 				f.Errorf("the time is %v", at)
 			}
-			equal(f, "the time read again", f.read("e")[0].RecordedAt, at)
+			equal(f, "the time read again", f.first("e").RecordedAt, at)
 		},
 	},
 	{
@@ -202,12 +227,14 @@ var appends = topic{"appends", []testCase{
 			f.mustAppend(req)
 			spoil := func(e spi.Event) {
 				copy(e.Payload, "SPOILT")
-				e.Metadata["k"] = "SPOILT"
+				for k := range e.Metadata {
+					e.Metadata[k] = "SPOILT"
+				}
 			}
 			spoil(req.Events[0])
 			req.Events[0].Kind = "SPOILT"
-			spoil(f.read("e")[0])
-			got := f.read("e")[0]
+			spoil(f.first("e"))
+			got := f.first("e")
 			equal(f, "the kind", got.Kind, "Noted")
 			equal(f, "the payload", string(got.Payload), "as it was")
 			equal(f, "the metadata", got.Metadata["k"], "as it was")
@@ -233,7 +260,7 @@ var appends = topic{"appends", []testCase{
 			for i, n := range edges {
 				e := id("e%d", i)
 				f.mustAppend(spi.AppendRequest{Execution: e, Fence: n, Events: events(1)})
-				equal(f, "the token of the event", f.read(e)[0].Fence, n)
+				equal(f, "the token of the event", f.first(e).Fence, n)
 				_, err := spi.Append(f.ctx, f.store, spi.AppendRequest{Execution: e, ExpectedHead: n, Events: events(1)})
 				equal(f, "the conflict's head", wantError[*spi.ConflictError](f, err).Head, 1)
 				_, err = spi.Append(f.ctx, f.store, spi.AppendRequest{Execution: e, ExpectedHead: spi.AnyHead, SinceSeq: n, Events: events(1)})
@@ -270,6 +297,33 @@ var appends = topic{"appends", []testCase{
 		},
 	},
 }}
+
+// A way is one of the methods that append.
+type way struct {
+	name   string
+	append func(spi.AppendRequest) (spi.AppendResponse, error)
+}
+
+// ways returns the methods that append, of those that the store offers.
+func (f *fixture) ways() []way {
+	all := []way{{"append", func(req spi.AppendRequest) (spi.AppendResponse, error) { return spi.Append(f.ctx, f.store, req) }}}
+	if f.store.Offered().Has(spi.CapAppendBatch) {
+		all = append(all, way{"batch", func(req spi.AppendRequest) (spi.AppendResponse, error) {
+			res := f.batch(req)[0]
+			return res.AppendResponse, res.Err
+		}})
+	}
+	if f.store.Offered().Has(spi.CapAppendIfUnchanged) {
+		all = append(all, way{"unchanged", func(req spi.AppendRequest) (spi.AppendResponse, error) {
+			res, err := spi.AppendIfUnchanged(f.ctx, f.store, spi.AppendIfUnchangedRequest{
+				Route: req.Route, Execution: req.Execution, Head: req.ExpectedHead, Fence: req.Fence,
+				Incarnation: req.Incarnation, SinceSeq: req.SinceSeq, KeyID: req.KeyID, Events: req.Events,
+			})
+			return res.AppendResponse, err
+		}})
+	}
+	return all
+}
 
 // wantNothing checks that an execution has no events and is not listed.
 func (f *fixture) wantNothing(id spi.ExecutionID) {

@@ -195,6 +195,7 @@ var badInput = topic{"bad input", []testCase{
 			timer("no time", "wake time", spi.Timer{Execution: "e"})
 			timer("a time finer than a microsecond", "wake time", spi.Timer{Execution: "e", WakeAt: longAgo.Add(1)})
 			timer("a negative attempt", "attempt", spi.Timer{Execution: "e", WakeAt: longAgo, Redrive: true, Attempt: -1})
+			timer("a huge attempt", "attempt", spi.Timer{Execution: "e", WakeAt: longAgo, Redrive: true, Attempt: math.MaxInt32 + 1})
 			timer("an attempt without redrive", "attempt", spi.Timer{Execution: "e", WakeAt: longAgo, Attempt: 1})
 			timer("a version", "version", spi.Timer{Execution: "e", WakeAt: longAgo, Version: 1})
 			refuse(f, "no version", "version", spi.CapTimers, spi.CompleteTimer, spi.CompleteTimerRequest{Execution: "e", WakeAt: longAgo})

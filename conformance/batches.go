@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -179,6 +180,14 @@ var batches = topic{"batches", []testCase{
 		},
 	},
 }}
+
+// only returns what became of the one append of a batch.
+func only(res spi.AppendBatchResponse) error {
+	if len(res.Results) != 1 {
+		return fmt.Errorf("one append has %d results", len(res.Results))
+	}
+	return res.Results[0].Err
+}
 
 func (f *fixture) batch(appends ...spi.AppendRequest) []spi.AppendResult {
 	f.Helper()

@@ -23,7 +23,7 @@ func TestMemory(t *testing.T) { conformance.Store(t, open) }
 func TestPrefix(t *testing.T) {
 	conformance.Decorator(t, open, func(inner ...*spi.Store) (*spi.Store, error) {
 		return small.Prefix("tenant", inner[0])
-	})
+	}, spi.CapChangeOwnership)
 }
 
 func TestSplit(t *testing.T) {

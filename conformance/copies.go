@@ -111,6 +111,35 @@ var copies = topic{"copies", []testCase{
 		},
 	},
 	{
+		"an execution with a data key is not copied by a store that does not encrypt",
+		spi.CapCopyPrefix | spi.CapDataKeys,
+		func(f *fixture) {
+			f.appendN("plain", 0, 2)
+			for _, owner := range []spi.KeyOwner{"keyed", "keyed-target", "shredded"} {
+				key := spi.DataKey{Owner: owner, Version: 1, ID: spi.KeyID(spi.NewEventID()), WrappedBy: "kms", Wrapped: []byte{1}}
+				if _, err := spi.CreateDataKey(f.ctx, f.store, spi.CreateDataKeyRequest{Key: key}); err != nil {
+					f.Fatal(err)
+				}
+				if owner != "keyed-target" {
+					f.mustAppend(spi.AppendRequest{Execution: spi.ExecutionID(owner), KeyID: key.ID, Events: events(2)})
+				}
+				equal(f, "the key that Head tells", f.head(spi.ExecutionID(owner)).KeyID, key.ID)
+			}
+			if _, err := spi.DestroyDataKey(f.ctx, f.store, spi.DestroyDataKeyRequest{Owner: "shredded", Version: 1}); err != nil {
+				f.Fatal(err)
+			}
+			equal(f, "whether Head tells of the destruction", f.head("shredded").Shredded, true)
+			_, err := spi.CopyPrefix(f.ctx, f.store, spi.CopyPrefixRequest{From: "keyed", To: "to", N: 2})
+			wantError[*spi.KeyMismatchError](f, err)
+			_, err = spi.CopyPrefix(f.ctx, f.store, spi.CopyPrefixRequest{From: "plain", To: "keyed-target", N: 2})
+			wantError[*spi.KeyMismatchError](f, err)
+			_, err = spi.CopyPrefix(f.ctx, f.store, spi.CopyPrefixRequest{From: "shredded", To: "to", N: 2})
+			wantError[*spi.ShreddedError](f, err)
+			f.wantNothing("to")
+			f.wantNothing("keyed-target")
+		},
+	},
+	{
 		"of several copies to one target at once the target is one of them",
 		spi.CapCopyPrefix,
 		func(f *fixture) {

@@ -369,7 +369,7 @@ var dataKeys = topic{"data keys", []testCase{
 					if i == round%2 {
 						res, err := spi.AppendBatch(f.ctx, f.store, spi.AppendBatchRequest{Appends: []spi.AppendRequest{{Execution: e, KeyID: key.ID, Events: events(1)}}})
 						if appended = err; err == nil {
-							appended = res.Results[0].Err
+							appended = only(res)
 						}
 						return
 					}

@@ -20,10 +20,22 @@ import (
 // names and one that splits a store over two, above the decorator and below it.
 //
 // One of the two stores that a split needs is open's, the other is in memory.
-func Decorator(t *testing.T, open func(t *testing.T) *spi.Store, wrap func(inner ...*spi.Store) (*spi.Store, error)) {
+//
+// A decorator offers what the store below it does. What it leaves out on purpose is
+// stated in without: whatever else is missing was forgotten.
+func Decorator(t *testing.T, open func(t *testing.T) *spi.Store, wrap func(inner ...*spi.Store) (*spi.Store, error), without ...spi.Caps) {
 	wrapped := func(t *testing.T, inner ...*spi.Store) *spi.Store { return must(t)(wrap(inner...)) }
 	second := PerTest(func(t *testing.T) *spi.Store { return must(t)(memory.New()) })
 
+	t.Run("it offers what the store below it does, but for what it says", func(t *testing.T) {
+		want := open(t).Offered()
+		for _, c := range without {
+			want &^= c
+		}
+		if missing := want &^ wrapped(t, open(t)).Offered(); missing != 0 {
+			t.Errorf("it leaves out %v", missing)
+		}
+	})
 	t.Run("alone", func(t *testing.T) {
 		run(t, func(t *testing.T) *spi.Store { return wrapped(t, open(t)) })
 	})

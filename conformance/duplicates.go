@@ -79,22 +79,25 @@ var duplicates = topic{"duplicates", []testCase{
 		},
 	},
 	{
-		"a retry at a newer head is recognised by its first SinceSeq",
+		"a retry at a newer head is recognised by its first SinceSeq, whichever way it comes",
 		0,
 		func(f *fixture) {
-			f.appendN("e", 0, 2)
-			lost := spi.AppendRequest{Execution: "e", ExpectedHead: 2, SinceSeq: 3, Events: events(2)}
-			f.appendN("e", 2, 1) // a rival; the first try comes after it
-			again := lost
-			again.ExpectedHead = 3
-			f.mustAppend(again)
-			f.appendN("e", 5, 2) // another
-			again.ExpectedHead = 7
-			res := f.mustAppend(again)
-			if !res.Duplicate || res.FirstSeq != 4 || res.Head != 7 {
-				f.Errorf("the retry answers %+v", res)
+			for _, way := range f.ways() {
+				e := spi.ExecutionID(way.name)
+				f.appendN(e, 0, 2)
+				lost := spi.AppendRequest{Execution: e, ExpectedHead: 2, SinceSeq: 3, Events: events(2)}
+				f.appendN(e, 2, 1) // a rival; the first try comes after it
+				again := lost
+				again.ExpectedHead = 3
+				f.mustAppend(again)
+				f.appendN(e, 5, 2) // another
+				again.ExpectedHead = 7
+				res, err := way.append(again)
+				if err != nil || !res.Duplicate || res.FirstSeq != 4 || res.Head != 7 {
+					f.Errorf("the retry by %s answers %+v (%v)", way.name, res, err)
+				}
+				f.wantLog(e, upTo(7)...)
 			}
-			f.wantLog("e", upTo(7)...)
 		},
 	},
 	{

@@ -85,8 +85,28 @@ func (f *fixture) read(id spi.ExecutionID) []spi.Event {
 		if !res.More {
 			return all
 		}
-		after = res.Events[len(res.Events)-1].Sequence
+		after = f.goesOn(after, res.Events)
 	}
+}
+
+// goesOn returns the last sequence of a part of a log that has more after it. A
+// part that does not move on ends the test, which it would keep from ending.
+func (f *fixture) goesOn(after int64, part []spi.Event) int64 {
+	f.Helper()
+	if len(part) == 0 || part[len(part)-1].Sequence <= after {
+		f.Fatalf("a part of a log after %d, with more to come, holds %+v", after, part)
+	}
+	return part[len(part)-1].Sequence
+}
+
+// first returns the first event of a log, which has to have one.
+func (f *fixture) first(id spi.ExecutionID) spi.Event {
+	f.Helper()
+	log := f.read(id)
+	if len(log) == 0 {
+		f.Fatalf("the log of %q is empty", id)
+	}
+	return log[0]
 }
 
 // wantLog checks that a log holds these sequences.

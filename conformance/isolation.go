@@ -27,6 +27,7 @@ func Isolation(t *testing.T, open func(t *testing.T) *spi.Store, view func(tenan
 		{"a page stays inside its tenant, whatever its prefix and cursor", provePagesInside},
 		{"refs, timers, leases and keys of the same names are each tenant's own", proveOtherGroups},
 		{"a tenant's answers and errors are the same whatever the others do (invariant 15)", proveIndependence},
+		{"no name that a tenant can choose reaches what is another's", proveUnreachable},
 		{"no answer and no error tells a name that the tenant did not choose", proveNothingTold},
 		{"a tenant may use ids of 512 bytes, and none of 513", proveLengths},
 		{"ownership cannot be changed through a view, and other tenants' pins are not seen", proveOwnershipMasked},
@@ -169,25 +170,53 @@ func proveOtherGroups(_ *fixture, ts *tenants) {
 // proveIndependence runs one script through a view that is alone in its store and
 // through one among busy neighbours.
 func proveIndependence(_ *fixture, ts *tenants) {
+	neighbours := []*fixture{ts.as("b"), ts.as("quiet/"), ts.as("quie")}
+	ts.wantSame("quiet", "", func(step int) {
+		neighbours[step%len(neighbours)].script(uint64(step), "", nil)
+	})
+}
+
+// proveUnreachable lets a tenant use the names that another's have in the shared
+// store: it finds nothing by them, and changes nothing.
+func proveUnreachable(_ *fixture, ts *tenants) {
+	for i, victim := range []spi.TenantName{"victim", "a"} {
+		scope, err := spi.ScopeOf(victim)
+		if err != nil {
+			ts.Fatal(err)
+		}
+		attacker := spi.TenantName("attacker-" + victim)
+		ts.as(victim).script(uint64(i), "", nil)
+		ts.wantSame(attacker, scope.Prefix(), func(step int) { ts.as(victim).script(uint64(step), "", nil) })
+		ts.wantSame(victim+"-2", "", func(step int) {
+			mine, err := spi.ScopeOf(victim + "-2")
+			if err != nil {
+				ts.Fatal(err)
+			}
+			ts.as(attacker).script(uint64(step), mine.Prefix(), nil)
+		})
+	}
+}
+
+// wantSame checks that a tenant's script over names with a prefix is answered among
+// others as it is in a store of its own. between lets the others work.
+func (ts *tenants) wantSame(tenant spi.TenantName, prefix string, between func(step int)) {
+	ts.Helper()
 	var alone []string
 	ts.Run("alone", func(t *testing.T) {
-		quiet := tenants{newFixture(t, ts.open), ts.open(t), ts.view}
-		alone = quiet.as("quiet").script(1, nil)
+		own := tenants{newFixture(t, ts.open), ts.open(t), ts.view}
+		alone = own.as(tenant).script(1, prefix, nil)
 	})
-	neighbours := []*fixture{ts.as("b"), ts.as("quiet/"), ts.as("quie")}
-	among := ts.as("quiet").script(1, func(step int) {
-		neighbours[step%len(neighbours)].script(uint64(step), nil)
-	})
+	among := ts.as(tenant).script(1, prefix, between)
 	for i := range alone {
 		if alone[i] != among[i] {
-			ts.Fatalf("step %d\nalone:            %s\namong neighbours: %s", i, alone[i], among[i])
+			ts.Fatalf("step %d of %q\nalone:            %s\namong neighbours: %s", i, tenant, alone[i], among[i])
 		}
 	}
 }
 
 func proveNothingTold(_ *fixture, ts *tenants) {
 	const tenant, neighbour = "zebra-tenant", "yak-tenant"
-	answers := ts.as(tenant).script(2, func(step int) { ts.as(neighbour).script(uint64(step), nil) })
+	answers := ts.as(tenant).script(2, "", func(step int) { ts.as(neighbour).script(uint64(step), "", nil) })
 	scope, err := spi.ScopeOf(tenant)
 	if err != nil {
 		ts.Fatal(err)
@@ -217,6 +246,26 @@ func proveLengths(_ *fixture, ts *tenants) {
 	refuse(f, "513 bytes", "ref name", spi.CapRefs, spi.PutRef, spi.PutRefRequest{Name: spi.RefName(tooLong), Execution: "e"})
 	refuse(f, "513 bytes", "execution id", spi.CapRefs, spi.PutRef, spi.PutRefRequest{Name: "r", Execution: e})
 	refuse(f, "513 bytes", "lease name", spi.CapLeases, spi.AcquireLease, spi.AcquireLeaseRequest{Name: spi.LeaseName(tooLong), Holder: "h", TTL: time.Hour})
+	refuse(f, "513 bytes", "execution id", spi.CapAppendBatch, spi.AppendBatch, spi.AppendBatchRequest{Appends: []spi.AppendRequest{{Execution: e, Events: events(1)}}})
+	refuse(f, "513 bytes", "execution id", spi.CapAppendIfUnchanged, spi.AppendIfUnchanged, spi.AppendIfUnchangedRequest{Execution: e, Events: events(1)})
+	refuse(f, "513 bytes", "execution id", spi.CapAcquireFenceIf, spi.AcquireFenceIf, spi.AcquireFenceIfRequest{Execution: e, ParkSeq: 1})
+	refuse(f, "513 bytes", "execution id", spi.CapCopyPrefix, spi.CopyPrefix, spi.CopyPrefixRequest{From: e, To: "e", N: 1})
+	refuse(f, "513 bytes", "execution id", spi.CapTruncatePrefixKeeping, spi.TruncatePrefixKeeping, spi.TruncatePrefixKeepingRequest{Execution: e, Incarnation: 1, Before: 1})
+	refuse(f, "513 bytes", "execution id", spi.CapDeleteExecution, spi.DeleteExecution, spi.DeleteExecutionRequest{Execution: e, Incarnation: 1})
+	refuse(f, "513 bytes", "execution id", spi.CapTimers, spi.CompleteTimer, spi.CompleteTimerRequest{Execution: e, WakeAt: longAgo, Version: 1})
+	refuse(f, "513 bytes", "execution id", spi.CapPromoteRef, spi.PromoteRef, spi.PromoteRefRequest{Name: "r", Execution: e, ExpectedVersion: 1})
+	ref := spi.RefName(tooLong)
+	refuse(f, "513 bytes", "ref name", spi.CapRefs, spi.GetRef, spi.GetRefRequest{Name: ref})
+	refuse(f, "513 bytes", "ref name", spi.CapRefs, spi.DeleteRef, spi.DeleteRefRequest{Name: ref, ExpectedVersion: 1})
+	refuse(f, "513 bytes", "ref name", spi.CapPromoteRef, spi.PromoteRef, spi.PromoteRefRequest{Name: ref, Execution: "e", ExpectedVersion: 1})
+	refuse(f, "513 bytes", "ref name", spi.CapRefLineage, spi.RefLineage, spi.RefLineageRequest{Name: ref, Limit: 1})
+	refuse(f, "513 bytes", "lease name", spi.CapLeases, spi.RenewLease, spi.RenewLeaseRequest{Name: spi.LeaseName(tooLong), Token: 1, TTL: time.Hour})
+	refuse(f, "513 bytes", "lease name", spi.CapLeases, spi.ReleaseLease, spi.ReleaseLeaseRequest{Name: spi.LeaseName(tooLong), Token: 1})
+	owner := spi.KeyOwner(tooLong)
+	refuse(f, "513 bytes", "key owner", spi.CapDataKeys, spi.CreateDataKey, spi.CreateDataKeyRequest{Key: spi.DataKey{Owner: owner, Version: 1, ID: spi.KeyID{1}, WrappedBy: "kms", Wrapped: []byte{1}}})
+	refuse(f, "513 bytes", "key owner", spi.CapDataKeys, spi.GetDataKey, spi.GetDataKeyRequest{Owner: owner})
+	refuse(f, "513 bytes", "key owner", spi.CapDataKeys, spi.DestroyDataKey, spi.DestroyDataKeyRequest{Owner: owner, Version: 1})
+	refuse(f, "513 bytes", "key owner", spi.CapRewrapDataKey, spi.RewrapDataKey, spi.RewrapDataKeyRequest{Owner: owner, Version: 1, OldWrappedBy: "kms", WrappedBy: "kms", Wrapped: []byte{1}})
 	f.wantNames("the executions", f.list("", 10), []string{longest})
 }
 
@@ -280,11 +329,12 @@ var volatile = regexp.MustCompile(`at version \d+|until \S+`)
 
 // script makes some hundred random calls over few names, so that they meet one
 // another, and returns what each answered. Event ids, versions, tokens and times
-// are the store's or random, and left out. between is called before each step.
-func (f *fixture) script(seed uint64, between func(step int)) []string {
+// are the store's or random, and left out. The names begin with prefix; between is
+// called now and then.
+func (f *fixture) script(seed uint64, prefix string, between func(step int)) []string {
 	const steps = 150
 	random := rand.New(rand.NewPCG(seed, 8))
-	pick := func(n int) spi.ExecutionID { return id("e%d", random.IntN(n)) }
+	pick := func(n int) spi.ExecutionID { return spi.ExecutionID(prefix) + id("e%d", random.IntN(n)) }
 	small := func() int64 { return int64(random.IntN(4)) }
 	kinds := []string{"Noted", spi.KindExecutionSuspended, spi.KindExecutionResumed}
 	var answers []string
@@ -306,7 +356,7 @@ func (f *fixture) script(seed uint64, between func(step int)) []string {
 		},
 		func() {
 			res, err := spi.Head(f.ctx, f.store, spi.HeadRequest{Execution: pick(4)})
-			answer("head", err, res)
+			answer("head", err, res.Head, res.Fence, res.Incarnation, res.Floor, res.KeyID != spi.KeyID{}, res.Shredded)
 		},
 		func() {
 			res, err := spi.ListExecutions(f.ctx, f.store, spi.ListExecutionsRequest{Prefix: []string{"", "e"}[random.IntN(2)], After: string(pick(4)), Limit: 2})
@@ -322,7 +372,7 @@ func (f *fixture) script(seed uint64, between func(step int)) []string {
 		},
 		func() {
 			res, err := spi.AppendBatch(f.ctx, f.store, spi.AppendBatchRequest{Appends: []spi.AppendRequest{
-				{Execution: "e0", ExpectedHead: small() - 1, Fence: small(), Events: events(1)}, {Execution: pick(3) + "x", ExpectedHead: small() - 1, Events: events(1)},
+				{Execution: pick(1), ExpectedHead: small() - 1, Fence: small(), Events: events(1)}, {Execution: pick(3) + "x", ExpectedHead: small() - 1, Events: events(1)},
 			}})
 			answer("batch", err, res.Results)
 		},
@@ -411,6 +461,10 @@ func (f *fixture) script(seed uint64, between func(step int)) []string {
 		func() {
 			res, err := spi.GetDataKey(f.ctx, f.store, spi.GetDataKeyRequest{Owner: spi.KeyOwner(pick(6))})
 			answer("get key", err, res.Key.Owner, res.Key.Version)
+		},
+		func() {
+			res, err := spi.RewrapDataKey(f.ctx, f.store, spi.RewrapDataKeyRequest{Owner: spi.KeyOwner(pick(6)), Version: 1, OldWrappedBy: "kms", WrappedBy: "other", Wrapped: []byte{2}})
+			answer("rewrap key", err, res)
 		},
 		func() {
 			res, err := spi.DestroyDataKey(f.ctx, f.store, spi.DestroyDataKeyRequest{Owner: spi.KeyOwner(pick(6)), Version: 1})

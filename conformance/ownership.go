@@ -555,7 +555,7 @@ var ownership = topic{"ownership", []testCase{
 				if err != nil {
 					return err
 				}
-				return res.Results[0].Err
+				return only(res)
 			}, func() []string { return f.list("", spi.MaxLimit) })
 		},
 	},

@@ -48,7 +48,7 @@ var payloads = topic{"payloads", []testCase{
 			e := event("Noted")
 			e.Payload, e.Metadata = []byte{}, map[string]string{}
 			f.mustAppend(spi.AppendRequest{Execution: "e", Events: []spi.Event{e}})
-			if got := f.read("e")[0]; got.Payload != nil || got.Metadata != nil {
+			if got := f.first("e"); got.Payload != nil || got.Metadata != nil {
 				f.Errorf("they come back as %#v and %#v", got.Payload, got.Metadata)
 			}
 		},
@@ -60,7 +60,7 @@ var payloads = topic{"payloads", []testCase{
 			e := event(string(bytes.Repeat([]byte("k"), spi.MaxKind)))
 			e.Metadata = map[string]string{"key": string(bytes.Repeat([]byte("v"), spi.MaxMetadata-3))}
 			f.mustAppend(spi.AppendRequest{Execution: "e", Events: []spi.Event{e}})
-			got := f.read("e")[0]
+			got := f.first("e")
 			equal(f, "the kind", got.Kind, e.Kind)
 			equal(f, "the metadata", got.Metadata["key"], e.Metadata["key"])
 		},
@@ -74,8 +74,8 @@ func (f *fixture) wantPayload(payload []byte) {
 	e.Payload = bytes.Clone(payload)
 	res := f.mustAppend(spi.AppendRequest{Execution: "e", ExpectedHead: spi.AnyHead, Events: []spi.Event{e}})
 	read, err := spi.Read(f.ctx, f.store, spi.ReadRequest{Execution: "e", After: res.FirstSeq - 1, Limit: 1})
-	if err != nil {
-		f.Fatal(err)
+	if err != nil || len(read.Events) != 1 {
+		f.Fatalf("the event at %d is read as %+v (%v)", res.FirstSeq, read.Events, err)
 	}
 	if got := read.Events[0].Payload; !bytes.Equal(got, payload) {
 		f.Errorf("a payload of %d bytes comes back as %d others: %.60q, not %.60q", len(payload), len(got), got, payload)

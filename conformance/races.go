@@ -40,6 +40,9 @@ var races = topic{"races", []testCase{
 					{Execution: "other", ExpectedHead: spi.AnyHead, Events: events(1)},
 					{Execution: e, ExpectedHead: 1, Events: []spi.Event{event(spi.KindExecutionResumed)}},
 				}})
+				if err == nil && len(res.Results) != 2 {
+					err = errors.New("not one result for each append")
+				}
 				if err != nil {
 					return err
 				}
@@ -123,7 +126,7 @@ var races = topic{"races", []testCase{
 				})
 				head := f.head(e)
 				equal(f, "the head", head.Head, 10)
-				f.wantLog(e, upTo(10)[head.Floor-1:]...)
+				f.wantLog(e, upTo(10)[max(head.Floor, 1)-1:]...)
 			}
 		},
 	},

@@ -730,7 +730,7 @@ func (f *fixture) lineage(name spi.RefName, before int64, limit int) spi.RefLine
 	if err != nil {
 		f.Fatal(err)
 	}
-	if len(res.Refs) > limit || res.More && len(res.Refs) == 0 {
+	if len(res.Refs) > limit || res.More && (len(res.Refs) == 0 || res.Refs[len(res.Refs)-1].Version < 1) {
 		f.Fatalf("a page of at most %d holds %d, and says that there is more: %t", limit, len(res.Refs), res.More)
 	}
 	if len(res.Refs) > 0 && before > 0 && res.Refs[0].Version >= before {

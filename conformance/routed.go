@@ -45,7 +45,7 @@ func (f *fixture) routedCalls(home spi.Route) []routedCall {
 		if err != nil {
 			return err
 		}
-		return res.Results[0].Err
+		return only(res)
 	}})
 	add(spi.CapAppendIfUnchanged, routed(f, "AppendIfUnchanged", spi.AppendIfUnchanged, func(r spi.Route) spi.AppendIfUnchangedRequest {
 		return spi.AppendIfUnchangedRequest{Route: r, Execution: "unchanged", Head: 1, Events: events(1)}

@@ -23,6 +23,7 @@ func Sharding(t *testing.T, split func(shards ...*spi.Store) (*spi.Store, error)
 		prove    func(*shards)
 	}{
 		{"each execution is on one shard, in a slot that the shard owns, and is found there", proveSpread},
+		{"every method goes to the shard that owns the name", proveWholeKit},
 		{"the pages of all shards together are one listing in code point order", proveOneListing},
 		{"a shard that fails fails the page with an error that names it, and no other execution", proveFailingShard},
 		{"a shard whose page goes backwards, repeats or holds another shard's id fails the page", proveLyingShard},
@@ -52,8 +53,27 @@ type shard struct {
 	name  string
 	store *spi.Store // the shard as the decorator sees it
 
-	err  error                             // what every call answers
-	page func(*spi.ListExecutionsResponse) // what is done to each page
+	err error // what every call answers
+	lie lie   // what is done to each page
+}
+
+// A lie is what a shard does to a page: it gets the places of its items, and returns
+// them as it pleases.
+type lie func(places []int) []int
+
+func lied[T any](how lie, items []T) []T {
+	if how == nil || len(items) == 0 {
+		return items
+	}
+	places := make([]int, len(items))
+	for i := range places {
+		places[i] = i
+	}
+	var told []T
+	for _, i := range how(places) {
+		told = append(told, items[i])
+	}
+	return told
 }
 
 // shardCount is odd, so that a slot and its number share no factor.
@@ -78,7 +98,8 @@ func newShards(t *testing.T, split func(...*spi.Store) (*spi.Store, error)) *sha
 }
 
 func newShard(t *testing.T, name string, slots []spi.SlotRecord) *shard {
-	s := &shard{Backend: passthrough.Backend{Inner: must(t)(memory.New())}, name: name}
+	s := &shard{name: name}
+	s.Backend = passthrough.Backend{Inner: must(t)(memory.New()), Fault: func() error { return s.err }}
 	s.change(t, 0, slots...)
 	s.store = must(t)(passthrough.Open(s, s.Inner))
 	return s
@@ -97,42 +118,21 @@ func (s *shard) change(t *testing.T, version int64, slots ...spi.SlotRecord) {
 }
 
 func (s *shard) ListExecutions(ctx context.Context, req spi.ListExecutionsRequest) (spi.ListExecutionsResponse, error) {
-	if s.err != nil {
-		return spi.ListExecutionsResponse{}, s.err
-	}
 	res, err := s.Backend.ListExecutions(ctx, req)
-	if s.page != nil {
-		s.page(&res)
-	}
+	res.Executions = lied(s.lie, res.Executions)
 	return res, err
 }
 
-func (s *shard) Append(ctx context.Context, req spi.AppendRequest) (spi.AppendResponse, error) {
-	if s.err != nil {
-		return spi.AppendResponse{}, s.err
-	}
-	return s.Backend.Append(ctx, req)
+func (s *shard) ListRefs(ctx context.Context, req spi.ListRefsRequest) (spi.ListRefsResponse, error) {
+	res, err := s.Backend.ListRefs(ctx, req)
+	res.Refs = lied(s.lie, res.Refs)
+	return res, err
 }
 
-func (s *shard) AppendBatch(ctx context.Context, req spi.AppendBatchRequest) (spi.AppendBatchResponse, error) {
-	if s.err != nil {
-		return spi.AppendBatchResponse{}, s.err
-	}
-	return s.Backend.AppendBatch(ctx, req)
-}
-
-func (s *shard) DueTimers(ctx context.Context, req spi.DueTimersRequest) (spi.DueTimersResponse, error) {
-	if s.err != nil {
-		return spi.DueTimersResponse{}, s.err
-	}
-	return s.Backend.DueTimers(ctx, req)
-}
-
-func (s *shard) Head(ctx context.Context, req spi.HeadRequest) (spi.HeadResponse, error) {
-	if s.err != nil {
-		return spi.HeadResponse{}, s.err
-	}
-	return s.Backend.Head(ctx, req)
+func (s *shard) ListDataKeys(ctx context.Context, req spi.ListDataKeysRequest) (spi.ListDataKeysResponse, error) {
+	res, err := s.Backend.ListDataKeys(ctx, req)
+	res.Keys = lied(s.lie, res.Keys)
+	return res, err
 }
 
 func (s *shards) stores() []*spi.Store {
@@ -151,12 +151,32 @@ func (s *shards) holds(i int) []string {
 	return on.list("", spi.MaxLimit)
 }
 
-// spread writes numbered executions until each shard has some, and returns them
-// by shard.
+// spreadCount is how many executions, refs and keys a case spreads.
+const spreadCount = 60
+
+// spread writes executions until each shard has some, and returns them by shard. Each
+// is of another tenant, since a decorator may keep a tenant's together. There are as
+// many refs and keys.
 func (s *shards) spread() [shardCount][]spi.ExecutionID {
 	s.Helper()
-	for i := range 60 {
-		s.appendN(id("e%02d", i), 0, 1)
+	for i := range spreadCount {
+		scope, err := spi.ScopeOf(spi.TenantName(fmt.Sprintf("t%02d", i)))
+		if err != nil {
+			s.Fatal(err)
+		}
+		e := spi.ExecutionID(scope.Prefix() + "e")
+		s.appendN(e, 0, 1)
+		if s.store.Offered().Has(spi.CapRefs) {
+			if _, err := spi.PutRef(s.ctx, s.store, spi.PutRefRequest{Name: spi.RefName(e), Execution: e}); err != nil {
+				s.Fatal(err)
+			}
+		}
+		if s.store.Offered().Has(spi.CapDataKeys) {
+			key := spi.DataKey{Owner: spi.KeyOwner(scope.Prefix() + "k"), Version: 1, ID: spi.KeyID(spi.NewEventID()), WrappedBy: "kms", Wrapped: []byte{1}}
+			if _, err := spi.CreateDataKey(s.ctx, s.store, spi.CreateDataKeyRequest{Key: key}); err != nil {
+				s.Fatal(err)
+			}
+		}
 	}
 	var by [shardCount][]spi.ExecutionID
 	for i := range s.each {
@@ -164,15 +184,43 @@ func (s *shards) spread() [shardCount][]spi.ExecutionID {
 			by[i] = append(by[i], spi.ExecutionID(name))
 		}
 		if len(by[i]) == 0 {
-			s.Fatalf("shard %d holds none of 60 executions", i)
+			s.Fatalf("shard %d holds none of %d executions", i, spreadCount)
 		}
 	}
 	return by
 }
 
-// listAll asks for everything at once.
-func (s *shards) listAll() (spi.ListExecutionsResponse, error) {
-	return spi.ListExecutions(s.ctx, s.store, spi.ListExecutionsRequest{Limit: spi.MaxLimit})
+// A listed is one of the listings that go over all shards.
+type listed struct {
+	what string
+	page func(after string, limit int) (names []string, receipt spi.Receipt, err error)
+}
+
+// listings returns those that the store offers.
+func (s *shards) listings() []listed {
+	all := []listed{{"executions", func(after string, limit int) ([]string, spi.Receipt, error) {
+		res, err := spi.ListExecutions(s.ctx, s.store, spi.ListExecutionsRequest{After: after, Limit: limit})
+		return plain(res.Executions), res.Receipt, err
+	}}}
+	if s.store.Offered().Has(spi.CapRefs) {
+		all = append(all, listed{"refs", func(after string, limit int) (names []string, _ spi.Receipt, _ error) {
+			res, err := spi.ListRefs(s.ctx, s.store, spi.ListRefsRequest{After: after, Limit: limit})
+			for _, r := range res.Refs {
+				names = append(names, string(r.Name))
+			}
+			return names, res.Receipt, err
+		}})
+	}
+	if s.store.Offered().Has(spi.CapDataKeys) {
+		all = append(all, listed{"data keys", func(after string, limit int) (names []string, _ spi.Receipt, _ error) {
+			res, err := spi.ListDataKeys(s.ctx, s.store, spi.ListDataKeysRequest{After: after, Limit: limit})
+			for _, k := range res.Keys {
+				names = append(names, string(k.Owner))
+			}
+			return names, res.Receipt, err
+		}})
+	}
+	return all
 }
 
 // wantShardError checks that an error names a shard.
@@ -192,7 +240,13 @@ func proveSpread(s *shards) {
 			s.wantLog(e, 1)
 		}
 	}
-	equal(s.fixture, "the number of executions on all shards", total, 60)
+	equal(s.fixture, "the number of executions on all shards", total, spreadCount)
+}
+
+// proveWholeKit runs the cases of [Store] over shards, each with shards of its own.
+func proveWholeKit(s *shards) {
+	stores := PerTest(func(t *testing.T) []*spi.Store { return newShards(t, s.split).stores() })
+	run(s.T, func(t *testing.T) *spi.Store { return must(t)(s.split(stores(t)...)) })
 }
 
 func proveOneListing(s *shards) {
@@ -211,10 +265,17 @@ func proveFailingShard(s *shards) {
 	by := s.spread()
 	for i := range s.each {
 		s.each[i].err = errBroken
-		res, err := s.listAll()
-		s.wantShardError(err, i)
-		if !errors.Is(err, errBroken) || len(res.Executions) > 0 || res.Next != "" {
-			s.Errorf("the page is %+v (%v)", res, err)
+		for _, l := range s.listings() {
+			names, _, err := l.page("", spi.MaxLimit)
+			s.wantShardError(err, i)
+			if !errors.Is(err, errBroken) || len(names) > 0 {
+				s.Errorf("the page of %s holds %d (%v)", l.what, len(names), err)
+			}
+		}
+		if s.store.Offered().Has(spi.CapSweepTombstones) {
+			if _, err := spi.SweepTombstones(s.ctx, s.store, spi.SweepTombstonesRequest{Limit: 10}); !errors.Is(err, errBroken) {
+				s.Errorf("a sweep answers %v", err)
+			}
 		}
 		for other, ids := range by {
 			_, err := spi.Append(s.ctx, s.store, spi.AppendRequest{Execution: ids[0], ExpectedHead: spi.AnyHead, Events: events(1)})
@@ -223,51 +284,61 @@ func proveFailingShard(s *shards) {
 			}
 		}
 		s.each[i].err = nil
-		if res, err := s.listAll(); err != nil || len(res.Executions) != 60 {
-			s.Errorf("when it is mended the page holds %d (%v)", len(res.Executions), err)
+		for _, l := range s.listings() {
+			if names, _, err := l.page("", spi.MaxLimit); err != nil || len(names) != spreadCount {
+				s.Errorf("when it is mended the page of %s holds %d (%v)", l.what, len(names), err)
+			}
 		}
 	}
 }
 
 func proveLyingShard(s *shards) {
-	by := s.spread()
-	for what, lie := range map[string]func(*spi.ListExecutionsResponse){
-		"goes backwards": func(res *spi.ListExecutionsResponse) { slices.Reverse(res.Executions) },
-		"repeats": func(res *spi.ListExecutionsResponse) {
-			res.Executions = slices.Insert(res.Executions, 1, res.Executions[0])
+	s.spread()
+	for what, how := range map[string]lie{
+		"goes backwards": func(places []int) []int {
+			slices.Reverse(places)
+			return places
 		},
-		"holds another's id": func(res *spi.ListExecutionsResponse) {
-			res.Executions = append(res.Executions, by[1]...)
-			slices.Sort(res.Executions)
-		},
-		"begins at its cursor": func(res *spi.ListExecutionsResponse) {
-			res.Executions = slices.Insert(res.Executions, 0, "a")
-		},
+		"repeats": func(places []int) []int { return slices.Insert(places, 1, places[0]) },
 	} {
-		s.each[0].page = lie
-		res, err := spi.ListExecutions(s.ctx, s.store, spi.ListExecutionsRequest{After: "a", Limit: 1000})
-		if err == nil || len(res.Executions) > 0 {
-			s.Errorf("a shard that %s: the page holds %d (%v)", what, len(res.Executions), err)
+		s.each[0].lie = how
+		for _, l := range s.listings() {
+			if names, _, err := l.page("", 1000); err == nil || len(names) > 0 {
+				s.Errorf("a shard that %s: the page of %s holds %d (%v)", what, l.what, len(names), err)
+			}
+		}
+	}
+	s.each[0].lie = nil
+	// What another shard holds, and what is at the cursor, a shard can be made to tell
+	// only by holding it.
+	foreign := &shard{Backend: passthrough.Backend{Inner: s.each[1].Inner}}
+	s.each[0].Inner = foreign.Inner
+	for _, l := range s.listings() {
+		if names, _, err := l.page("", 1000); err == nil || len(names) > 0 {
+			s.Errorf("a shard that holds another's names: the page of %s holds %d (%v)", l.what, len(names), err)
 		}
 	}
 }
 
 func proveReceipt(s *shards) {
 	s.spread()
-	for _, limit := range []int{1, 7, 1000} {
-		res, err := spi.ListExecutions(s.ctx, s.store, spi.ListExecutionsRequest{Limit: limit})
-		if err != nil {
-			s.Fatal(err)
+	for _, l := range s.listings() {
+		for _, limit := range []int{1, 7, 1000} {
+			_, receipt, err := l.page("", limit)
+			if err != nil {
+				s.Fatal(err)
+			}
+			s.wantReceipt(receipt)
 		}
-		s.wantReceipt(res.Receipt)
 	}
 	// One shard takes a pin that the decorator has not heard of.
 	s.each[1].change(s.T, 1, spi.SlotRecord{Slot: spi.FirstPin + 7, State: spi.SlotOwned, Epoch: 1, Tenant: "t"})
-	res, err := s.listAll()
-	if err != nil {
-		return // a decorator may well insist on looking again first
+	for _, l := range s.listings() {
+		_, receipt, err := l.page("", 1000)
+		if err == nil { // a decorator may well insist on looking again first
+			s.wantReceipt(receipt)
+		}
 	}
-	s.wantReceipt(res.Receipt)
 }
 
 // wantReceipt checks a receipt against what the shards say of themselves.
@@ -303,14 +374,17 @@ func proveUncovered(s *shards) {
 	by := s.spread()
 	slot := s.slotOf(by[0][0])
 	s.each[0].change(s.T, 1, spi.SlotRecord{Slot: slot, State: spi.SlotFrozen, Epoch: 1, Peer: s.each[1].name})
-	if res, err := s.listAll(); err == nil && len(res.Executions) != 60 {
-		s.Errorf("while a slot is frozen the page holds %d", len(res.Executions))
+	for _, l := range s.listings() {
+		if names, _, err := l.page("", spi.MaxLimit); err == nil && len(names) != spreadCount {
+			s.Errorf("while a slot is frozen the page of %s holds %d", l.what, len(names))
+		}
 	}
 	s.each[0].change(s.T, 2, spi.SlotRecord{Slot: slot, State: spi.SlotReleased, Epoch: 2, Peer: s.each[1].name})
-	for _, limit := range []int{1, 1000} {
-		res, err := spi.ListExecutions(s.ctx, s.store, spi.ListExecutionsRequest{Limit: limit})
-		if err == nil || len(res.Executions) > 0 {
-			s.Errorf("while nobody owns slot %d the page holds %d (%v)", slot, len(res.Executions), err)
+	for _, l := range s.listings() {
+		for _, limit := range []int{1, 1000} {
+			if names, _, err := l.page("", limit); err == nil || len(names) > 0 {
+				s.Errorf("while nobody owns slot %d the page of %s holds %d (%v)", slot, l.what, len(names), err)
+			}
 		}
 	}
 }
@@ -360,10 +434,10 @@ func proveMoved(s *shards) {
 	if want := int64(1); headErr != nil || (err == nil) != (at.Head == want+1) {
 		s.Errorf("the append answers %v, and the slot's new shard is at %d (%v)", err, at.Head, headErr)
 	}
-	page, err := s.listAll()
+	names, receipt, err := s.listings()[0].page("", spi.MaxLimit)
 	if err == nil {
-		s.wantReceipt(page.Receipt)
-		equal(s.fixture, "the number of executions", len(page.Executions), 60)
+		s.wantReceipt(receipt)
+		equal(s.fixture, "the number of executions", len(names), spreadCount)
 	}
 }
 

@@ -96,6 +96,14 @@ var truncations = topic{"truncations", []testCase{
 			wantError[*spi.TruncatedError](f, err)
 			f.mustAppend(spi.AppendRequest{Execution: "e", ExpectedHead: 6, SinceSeq: 4, Events: events(1)})
 			f.wantLog("e", 4, 5, 6, 7)
+			// An append that was cut in two is as unrecognisable as one that is gone: it
+			// is no conflict, after which a writer would append its events anew.
+			cut := spi.AppendRequest{Execution: "e", ExpectedHead: 7, Events: events(3)}
+			f.mustAppend(cut)
+			f.truncate("e", 9)
+			_, err = spi.Append(f.ctx, f.store, cut)
+			equal(f, "the error", *wantError[*spi.TruncatedError](f, err), spi.TruncatedError{Execution: "e", Floor: 9})
+			f.wantLog("e", 9, 10)
 		},
 	},
 	{

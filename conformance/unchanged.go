@@ -43,7 +43,7 @@ var unchangedAppends = topic{"appends if unchanged", []testCase{
 			if _, err := f.appendIfUnchanged("e", token, 0, spi.KindExecutionSuspended); err != nil {
 				f.Fatal(err)
 			}
-			equal(f, "the event's token", f.read("e")[0].Fence, 0)
+			equal(f, "the event's token", f.first("e").Fence, 0)
 			equal(f, "the execution's token", f.head("e").Fence, token)
 		},
 	},

@@ -1,6 +1,7 @@
 package spi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 )
@@ -127,27 +128,27 @@ func (r CreateDataKeyRequest) Validate() error {
 	if k.ID == (KeyID{}) {
 		return &InvalidArgumentError{"key id", "is missing"}
 	}
-	return first(r.Route.validate(), k.Owner.Validate(), positive("version", k.Version), validWrapping(k.WrappedBy, k.Wrapped))
+	return cmp.Or(r.Route.validate(), k.Owner.Validate(), positive("version", k.Version), validWrapping(k.WrappedBy, k.Wrapped))
 }
 
 // Validate implements the rules of [GetDataKeyRequest].
 func (r GetDataKeyRequest) Validate() error {
-	return first(r.Route.validate(), r.Owner.Validate(), notNegative("version", r.Version))
+	return cmp.Or(r.Route.validate(), r.Owner.Validate(), notNegative("version", r.Version))
 }
 
 // Validate implements the rules of [DestroyDataKeyRequest].
 func (r DestroyDataKeyRequest) Validate() error {
-	return first(r.Route.validate(), r.Owner.Validate(), positive("version", r.Version))
+	return cmp.Or(r.Route.validate(), r.Owner.Validate(), positive("version", r.Version))
 }
 
 // Validate implements the rules of [ListDataKeysRequest].
 func (r ListDataKeysRequest) Validate() error {
-	return first(validPage(r.Prefix, r.After, r.Limit), notNegative("known ownership", r.KnownOwnership))
+	return cmp.Or(validPage(r.Prefix, r.After, r.Limit), notNegative("known ownership", r.KnownOwnership))
 }
 
 // Validate implements the rules of [RewrapDataKeyRequest].
 func (r RewrapDataKeyRequest) Validate() error {
-	return first(r.Route.validate(), r.Owner.Validate(), positive("version", r.Version),
+	return cmp.Or(r.Route.validate(), r.Owner.Validate(), positive("version", r.Version),
 		validName("old wrapping key", r.OldWrappedBy, 1, MaxDescription), validWrapping(r.WrappedBy, r.Wrapped))
 }
 
@@ -158,27 +159,27 @@ func validWrapping(by string, wrapped []byte) error {
 	return validName("wrapping key", by, 1, MaxDescription)
 }
 
-// CreateDataKey stores a key unless there is one; see [DataKeyBackend].
+// CreateDataKey stores a key unless there is one; see [DataKeyBackend.CreateDataKey].
 func CreateDataKey(ctx context.Context, s *Store, req CreateDataKeyRequest) (CreateDataKeyResponse, error) {
 	return call(ctx, s, CapDataKeys, "CreateDataKey", req, methods.CreateDataKey)
 }
 
-// GetDataKey returns a key; see [DataKeyBackend].
+// GetDataKey returns a key; see [DataKeyBackend.GetDataKey].
 func GetDataKey(ctx context.Context, s *Store, req GetDataKeyRequest) (GetDataKeyResponse, error) {
 	return call(ctx, s, CapDataKeys, "GetDataKey", req, methods.GetDataKey)
 }
 
-// DestroyDataKey removes a key for good; see [DataKeyBackend].
+// DestroyDataKey removes a key for good; see [DataKeyBackend.DestroyDataKey].
 func DestroyDataKey(ctx context.Context, s *Store, req DestroyDataKeyRequest) (DestroyDataKeyResponse, error) {
 	return call(ctx, s, CapDataKeys, "DestroyDataKey", req, methods.DestroyDataKey)
 }
 
-// ListDataKeys returns a page of owners and their keys; see [DataKeyBackend].
+// ListDataKeys returns a page of owners and their keys; see [DataKeyBackend.ListDataKeys].
 func ListDataKeys(ctx context.Context, s *Store, req ListDataKeysRequest) (ListDataKeysResponse, error) {
 	return call(ctx, s, CapDataKeys, "ListDataKeys", req, methods.ListDataKeys)
 }
 
-// RewrapDataKey replaces how a key is wrapped; see [DataKeyRewrapper].
+// RewrapDataKey replaces how a key is wrapped; see [DataKeyRewrapper.RewrapDataKey].
 func RewrapDataKey(ctx context.Context, s *Store, req RewrapDataKeyRequest) (RewrapDataKeyResponse, error) {
 	return call(ctx, s, CapRewrapDataKey, "RewrapDataKey", req, methods.RewrapDataKey)
 }

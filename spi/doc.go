@@ -33,12 +33,22 @@
 //
 // # Rules that hold for every method
 //
-// A call that returns an error of this package other than [AmbiguousError] has
-// changed nothing. A canceled context ends a call with the context's error, or
-// with AmbiguousError when the outcome can no longer be known.
+// These errors can come from any method, and are not named again:
+// [UnsupportedError] where it is not offered and [InvalidArgumentError] where a
+// request breaks a rule, both before any I/O; [MisroutedError] and
+// [SlotMovingError] for a call that a layer has routed, or should have;
+// [UnavailableError] where the store cannot answer now; [ShardError] around any of
+// them, where a layer knows which shard it was; for a write, [AmbiguousError] when
+// the outcome can no longer be known; and the context's own error.
+//
+// A call that returns an error other than AmbiguousError has changed nothing,
+// except where a method says otherwise.
 //
 // What a request holds stays the caller's: a store keeps no slice and no map of
 // it. What a response holds is the caller's from then on.
+//
+// The rules come from the contract (docs/contract.md), whose numbered invariants
+// the kit's cases name.
 //
 // Ids, ref names and cursors are compared as UTF-8 bytes, which is Unicode code
 // point order; see [CompareIDs].

@@ -18,7 +18,7 @@ func checkEmbedding(decorator reflect.Type) error {
 		}
 		return err.(error)
 	}
-	err := findEmbedding(decorator, decorator)
+	err := findEmbedding(decorator, decorator, map[reflect.Type]bool{})
 	if err == nil {
 		embeddingChecked.Store(decorator, nil)
 		return nil
@@ -27,13 +27,15 @@ func checkEmbedding(decorator reflect.Type) error {
 	return err
 }
 
-func findEmbedding(decorator, t reflect.Type) error {
+// findEmbedding looks into what t embeds, and once into what embeds itself.
+func findEmbedding(decorator, t reflect.Type, seen map[reflect.Type]bool) error {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct {
+	if t.Kind() != reflect.Struct || seen[t] {
 		return nil
 	}
+	seen[t] = true
 	for i := range t.NumField() {
 		field := t.Field(i)
 		if !field.Anonymous {
@@ -48,7 +50,7 @@ func findEmbedding(decorator, t reflect.Type) error {
 				return &EmbeddingError{decorator.String(), field.Type.String(), m.Name}
 			}
 		}
-		if err := findEmbedding(decorator, field.Type); err != nil {
+		if err := findEmbedding(decorator, field.Type, seen); err != nil {
 			return err
 		}
 	}

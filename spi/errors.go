@@ -1,12 +1,13 @@
 package spi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 )
 
-// An OpError names the method that failed. Every error of the package functions
+// An OpError names the method that was called. Every error of the package functions
 // is one; what went wrong is in Err, for errors.As and errors.Is.
 type OpError struct {
 	Op  string // a method, such as "Append"
@@ -92,13 +93,17 @@ func (e *TruncatedError) Error() string {
 }
 
 // An AmbiguousError says that a write may or may not have happened, and may still
-// happen until the same request, sent again, gets another answer.
+// happen until the same request, sent again, gets another answer. An AcquireFence
+// cannot be resolved like that; see [FenceAcquirer].
 type AmbiguousError struct {
 	Execution ExecutionID // "" where the write was not to an execution
 	Cause     error
 }
 
 func (e *AmbiguousError) Error() string {
+	if e.Execution == "" {
+		return fmt.Sprintf("the outcome is unknown: %v", e.Cause)
+	}
 	return fmt.Sprintf("the outcome for execution %q is unknown: %v", e.Execution, e.Cause)
 }
 
@@ -114,14 +119,17 @@ func (e *UnavailableError) Error() string { return fmt.Sprintf("unavailable: %v"
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Cause }
 
-// An InternalError hides the text of an error that is not of this package, which
-// may hold an inner name or a value. The cause is there for an operator's log.
+// An InternalError hides an error that is not of this package, which may hold an
+// inner name or a value. The cause is there for an operator's log, and is found
+// neither by errors.As nor by errors.Is, except that of a context.
 type InternalError struct{ Cause error }
 
 func (e *InternalError) Error() string { return "internal error" }
 
-// Unwrap returns the cause.
-func (e *InternalError) Unwrap() error { return e.Cause }
+// Is reports whether the cause is that target, for errors that tell nothing.
+func (e *InternalError) Is(target error) bool {
+	return (target == context.Canceled || target == context.DeadlineExceeded) && errors.Is(e.Cause, target)
+}
 
 // A NotFoundError says that there is nothing by that name.
 type NotFoundError struct {
@@ -203,8 +211,8 @@ func (e *MisroutedError) Error() string {
 	return fmt.Sprintf("shard %q does not own slot %d at epoch %d (its epoch is %d)", e.Shard, e.Route.Slot, e.Route.Epoch, e.Epoch)
 }
 
-// A SlotMovingError says that the slot is on its way to another shard. Try again
-// with a fresh map.
+// A SlotMovingError says that the slot is on its way to another shard. A layer that
+// routes tries again with a fresh map; its callers may send the same request again.
 type SlotMovingError struct {
 	Shard string
 	Slot  Slot
@@ -227,7 +235,8 @@ func (e *OwnershipError) Error() string {
 }
 
 // A CoverageError says that the shards of a page, or of a map, do not cover every
-// slot once.
+// slot once. A page may be asked for again: somebody may be moving slots. A map has
+// to be mended.
 type CoverageError struct {
 	Missing SlotSet // nobody's
 	Twice   SlotSet // more than one shard's

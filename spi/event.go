@@ -73,10 +73,14 @@ func AnyAnswering(events []Event) bool {
 	return false
 }
 
-// validEvents checks what an append brings, and returns its size.
-func validEvents(events []Event) (size int, err error) {
+// validEvents checks what an append brings, and returns its size. Of content that
+// has been validated only the number is checked again.
+func validEvents(events []Event, validated bool) (size int, err error) {
 	if len(events) == 0 || len(events) > MaxEvents {
 		return 0, &InvalidArgumentError{"events", fmt.Sprintf("has %d, not 1 to %d", len(events), MaxEvents)}
+	}
+	if validated {
+		return 0, nil
 	}
 	for i := range events {
 		if field, rule := events[i].fault(); field != "" {

@@ -1,8 +1,8 @@
 package spi
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -22,18 +22,19 @@ type EventBackend interface {
 	//  2. the incarnation ([IncarnationError]);
 	//  3. duplicates: if the events, by their ids, are in the log in one piece at
 	//     or after SinceSeq, the append has happened and is a success marked
-	//     Duplicate, whatever the fence or the data key is by now; if only some
-	//     are, the answer is [ConflictError];
-	//  4. SinceSeq below the floor ([TruncatedError]): a duplicate there can no
-	//     longer be recognised;
+	//     Duplicate, whatever the fence or the data key is by now;
+	//  4. SinceSeq below the floor ([TruncatedError]): a duplicate there, or the
+	//     beginning of one, can no longer be recognised; otherwise, if some of the
+	//     events are in the log but not in one piece, [ConflictError];
 	//  5. the data key ([ShreddedError], [KeyMismatchError]);
 	//  6. the fence ([StaleFenceError]): a token below the current one; and for
 	//     events that answer a park ([IsAnswering]) also no token where there is a
 	//     current one;
 	//  7. the head ([ConflictError]).
 	//
-	// Whoever acquires a fence reads the head again before appending: until its
-	// first append, a plain event under an older head may still land.
+	// Any writer calls it; one that holds a fence presents its token. Whoever
+	// acquires a fence reads the head again before appending: until its first
+	// append, a plain event under an older head may still land.
 	//
 	// A lost answer is [AmbiguousError]. The same request again, with the same
 	// SinceSeq, finds out. An append to [AnyHead] is safe to repeat only with
@@ -57,6 +58,8 @@ type EventBackend interface {
 	// throughout a listing of several pages is on exactly one of them.
 	//
 	// The next cursor is the page's last id, or "" where the listing has ended.
+	// Anyone may call it. Over several shards, [CoverageError] says that no
+	// moment was found in which they covered all slots.
 	ListExecutions(context.Context, ListExecutionsRequest) (ListExecutionsResponse, error)
 }
 
@@ -100,7 +103,8 @@ type ConditionalFenceAcquirer interface {
 // UnchangedAppender is optional.
 type UnchangedAppender interface {
 	// AppendIfUnchanged appends if token and head both still are, at one point in
-	// time, what the caller saw. It compares the token but never presents or
+	// time, what the caller saw. Whoever writes about an execution that it does not
+	// own calls it. It compares the token but never presents or
 	// raises one: the events carry fence 0. A moved token is [StaleFenceError], a
 	// moved head [ConflictError]; duplicates, incarnation, floor and data key are
 	// judged as by Append.
@@ -110,13 +114,16 @@ type UnchangedAppender interface {
 // PrefixCopier is optional.
 type PrefixCopier interface {
 	// CopyPrefix makes the first N events of one execution the beginning of
-	// another, all or none. The target must have no events ([ConflictError]), or
+	// another, all or none. Whoever forks an execution calls it. The target must have no events ([ConflictError]), or
 	// already hold exactly these (marked Duplicate); its fence does not matter and
 	// stays. The copies keep id, sequence, kind, stamp, time, metadata and payload;
 	// their fence is 0.
 	//
 	// A source shorter than N is [RangeError], a truncated one [TruncatedError],
-	// and more than [MaxEvents] or [MaxAppendBytes] is [TooLargeError].
+	// and more than [MaxEvents] or [MaxAppendBytes] is [TooLargeError]. An
+	// execution with a data key is copied only by the layer that encrypts, under a
+	// key of the target's own: without one, source or target with a key is
+	// [KeyMismatchError], and with a destroyed one [ShreddedError].
 	CopyPrefix(context.Context, CopyPrefixRequest) (CopyPrefixResponse, error)
 }
 
@@ -148,7 +155,8 @@ type TombstoneSweeper interface {
 	// SweepTombstones forgets executions that were deleted at least OlderThan ago,
 	// by the store's clock, and not written since. With the tombstone goes the
 	// memory of the incarnation and the token: sweep only what no writer can still
-	// be at work on. Retention calls it, until it returns less than Limit.
+	// be at work on. Retention calls it, until it returns less than Limit. Over
+	// several shards an error may come after some of them have swept.
 	SweepTombstones(context.Context, SweepTombstonesRequest) (SweepTombstonesResponse, error)
 }
 
@@ -165,58 +173,9 @@ type EventMethods interface {
 	TombstoneSweeper
 }
 
-// AnyHead as an append's ExpectedHead appends wherever the log ends.
-const AnyHead int64 = -1
-
-// DuplicateWindow is how many events an append to [AnyHead] without SinceSeq looks
-// back to find out that it has happened already.
-const DuplicateWindow = 10_000
-
 // Requests and responses of the group. A Route is set by a layer that routes, an
 // Incarnation of 0 states none.
 type (
-	// An AppendRequest says what to append, and on what conditions.
-	AppendRequest struct {
-		Route     Route
-		Execution ExecutionID
-
-		// ExpectedHead is the sequence after which the events go: 0 for a first
-		// append, or AnyHead.
-		ExpectedHead int64
-
-		// Fence is the token that the writer holds; 0 if none.
-		Fence int64
-
-		// Incarnation is the one that the writer means; 0 for any that has events.
-		// The first append after a deletion has to state it.
-		Incarnation int64
-
-		// SinceSeq is the lowest sequence at which the events can be, if an
-		// earlier try has stored them: one past the head that the first try
-		// expected. A writer that goes on at a newer head keeps it. It is at most
-		// one past the head; 0 means one past ExpectedHead, or the last
-		// DuplicateWindow events for AnyHead.
-		SinceSeq int64
-
-		// KeyID is the data key that the payloads are encrypted under; zero if
-		// none. It must be the execution's own, if it has one.
-		KeyID KeyID
-
-		// Events are 1 to MaxEvents events, at most MaxAppendBytes in all.
-		Events []Event
-
-		contentValid bool
-	}
-
-	// An AppendResponse says where the events are.
-	AppendResponse struct {
-		FirstSeq    int64 // the sequence of the request's first event
-		Head        int64 // the log's head, at least that of the request's last event
-		Incarnation int64
-		Floor       int64
-		Duplicate   bool // an earlier try stored them
-	}
-
 	// A ReadRequest names a part of a log. Forward it is the events after After,
 	// up to Until; backward those before After, down to Until. After 0 backward
 	// is past the end; Until 0 sets no bound.
@@ -250,6 +209,8 @@ type (
 		Fence       int64 // 0: never acquired
 		Incarnation int64
 		Floor       int64
+		KeyID       KeyID // the execution's data key; zero if it has none
+		Shredded    bool  // it had one, which was destroyed
 	}
 
 	// A ListExecutionsRequest asks for a page of ids.
@@ -258,8 +219,9 @@ type (
 		After  string // the cursor: any well-formed string
 		Limit  int    // 1 to MaxLimit ids
 
-		// KnownOwnership is the ownership version whose slots the caller has; the
-		// receipt then leaves them out.
+		// KnownOwnership is the ownership version of a single shard whose slots the
+		// caller has; the receipt then leaves them out. A layer over several shards
+		// does not pass it on.
 		KnownOwnership int64
 	}
 
@@ -268,22 +230,6 @@ type (
 		Executions []ExecutionID
 		Next       string // the cursor to go on with; "" at the end
 		Receipt    Receipt
-	}
-
-	// An AppendBatchRequest holds 1 to MaxBatch appends, to one execution each.
-	AppendBatchRequest struct {
-		Appends []AppendRequest
-
-		contentValid bool
-	}
-
-	// An AppendBatchResponse holds one result an append, in the request's order.
-	AppendBatchResponse struct{ Results []AppendResult }
-
-	// An AppendResult is what one append of a batch came to.
-	AppendResult struct {
-		AppendResponse
-		Err error
 	}
 
 	// An AcquireFenceRequest names an execution.
@@ -310,23 +256,6 @@ type (
 		Acquired bool
 		Token    int64 // the caller's if Acquired, else the current one
 	}
-
-	// An AppendIfUnchangedRequest says what to append and what must still hold.
-	AppendIfUnchangedRequest struct {
-		Route       Route
-		Execution   ExecutionID
-		Fence       int64
-		Head        int64
-		Incarnation int64
-		SinceSeq    int64 // as of an AppendRequest
-		KeyID       KeyID
-		Events      []Event
-
-		contentValid bool
-	}
-
-	// An AppendIfUnchangedResponse is that of an append.
-	AppendIfUnchangedResponse struct{ AppendResponse }
 
 	// A CopyPrefixRequest says what to copy where.
 	CopyPrefixRequest struct {
@@ -384,127 +313,35 @@ type (
 	SweepTombstonesResponse struct{ Swept int }
 )
 
-// Validate implements the rules of [AppendRequest].
-func (r AppendRequest) Validate() error {
-	_, err := r.validate()
-	return err
-}
-
-// validate is on the path of every append, through every layer.
-func (r *AppendRequest) validate() (size int, err error) {
-	if r.ExpectedHead < AnyHead {
-		return 0, &InvalidArgumentError{"expected head", fmt.Sprintf("is %d, below any", r.ExpectedHead)}
-	}
-	if err := validTarget(r.Route, r.Execution, r.Fence, r.Incarnation, r.SinceSeq, r.ExpectedHead); err != nil || r.contentValid {
-		return 0, err
-	}
-	return validEvents(r.Events)
-}
-
-// validTarget checks what an append brings beside its events.
-func validTarget(route Route, id ExecutionID, fence, incarnation, sinceSeq, head int64) error {
-	if err := route.validate(); err != nil {
-		return err
-	}
-	if err := id.Validate(); err != nil {
-		return err
-	}
-	if fence < 0 || incarnation < 0 {
-		return first(notNegative("fence", fence), notNegative("incarnation", incarnation))
-	}
-	return validSince(sinceSeq, head)
-}
-
-func validSince(sinceSeq, head int64) error {
-	if sinceSeq < 0 || head != AnyHead && sinceSeq-1 > head {
-		return &InvalidArgumentError{"since sequence", fmt.Sprintf("is %d, not 0 to one past the expected head %d", sinceSeq, head)}
-	}
-	return nil
-}
-
 // Validate implements the rules of [ReadRequest].
 func (r ReadRequest) Validate() error {
 	if r.MaxBytes < 0 || r.MaxBytes > MaxReadBytes {
 		return &InvalidArgumentError{"max bytes", fmt.Sprintf("is %d, not 0 to %d", r.MaxBytes, MaxReadBytes)}
 	}
-	return first(r.Route.validate(), r.Execution.Validate(), notNegative("after", r.After), notNegative("until", r.Until), validLimit(r.Limit))
+	return cmp.Or(r.Route.validate(), r.Execution.Validate(), notNegative("after", r.After), notNegative("until", r.Until), validLimit(r.Limit))
 }
 
 // Validate implements the rules of [HeadRequest].
-func (r HeadRequest) Validate() error { return first(r.Route.validate(), r.Execution.Validate()) }
+func (r HeadRequest) Validate() error { return cmp.Or(r.Route.validate(), r.Execution.Validate()) }
 
 // Validate implements the rules of [ListExecutionsRequest].
 func (r ListExecutionsRequest) Validate() error {
-	return first(validPage(r.Prefix, r.After, r.Limit), notNegative("known ownership", r.KnownOwnership))
-}
-
-// Validate implements the rules of [AppendBatchRequest].
-func (r AppendBatchRequest) Validate() error {
-	if len(r.Appends) == 0 || len(r.Appends) > MaxBatch {
-		return &InvalidArgumentError{"appends", fmt.Sprintf("has %d, not 1 to %d", len(r.Appends), MaxBatch)}
-	}
-	size := 0
-	var seen map[ExecutionID]int
-	if !r.contentValid {
-		seen = make(map[ExecutionID]int, len(r.Appends))
-	}
-	for i := range r.Appends {
-		item := r.Item(i)
-		n, err := item.validate()
-		if err != nil {
-			if invalid, ok := errors.AsType[*InvalidArgumentError](err); ok {
-				err = &InvalidArgumentError{fmt.Sprintf("appends[%d].%s", i, invalid.Field), invalid.Rule}
-			}
-			return err
-		}
-		if r.contentValid {
-			continue
-		}
-		if j, ok := seen[r.Appends[i].Execution]; ok {
-			return &InvalidArgumentError{fmt.Sprintf("appends[%d].execution id", i), fmt.Sprintf("repeats appends[%d].execution id", j)}
-		}
-		seen[r.Appends[i].Execution] = i
-		size += n
-	}
-	if size > MaxAppendBytes {
-		return &InvalidArgumentError{"appends", fmt.Sprintf("has %d bytes, more than %d", size, MaxAppendBytes)}
-	}
-	return nil
-}
-
-// Item returns the i-th append as a request of its own. A layer that takes a batch
-// apart uses it: what has been validated is not validated again.
-func (r AppendBatchRequest) Item(i int) AppendRequest {
-	item := r.Appends[i]
-	item.contentValid = item.contentValid || r.contentValid
-	return item
+	return cmp.Or(validPage(r.Prefix, r.After, r.Limit), notNegative("known ownership", r.KnownOwnership))
 }
 
 // Validate implements the rules of [AcquireFenceRequest].
 func (r AcquireFenceRequest) Validate() error {
-	return first(r.Route.validate(), r.Execution.Validate(), notNegative("incarnation", r.Incarnation))
+	return cmp.Or(r.Route.validate(), r.Execution.Validate(), notNegative("incarnation", r.Incarnation))
 }
 
 // Validate implements the rules of [AcquireFenceIfRequest].
 func (r AcquireFenceIfRequest) Validate() error {
-	return first(r.Route.validate(), r.Execution.Validate(), notNegative("incarnation", r.Incarnation), notNegative("fence", r.Fence), notNegative("park sequence", r.ParkSeq))
-}
-
-// Validate implements the rules of [AppendIfUnchangedRequest].
-func (r AppendIfUnchangedRequest) Validate() error {
-	if err := notNegative("head", r.Head); err != nil {
-		return err
-	}
-	if err := validTarget(r.Route, r.Execution, r.Fence, r.Incarnation, r.SinceSeq, r.Head); err != nil || r.contentValid {
-		return err
-	}
-	_, err := validEvents(r.Events)
-	return err
+	return cmp.Or(r.Route.validate(), r.Execution.Validate(), notNegative("incarnation", r.Incarnation), notNegative("fence", r.Fence), notNegative("park sequence", r.ParkSeq))
 }
 
 // Validate implements the rules of [CopyPrefixRequest].
 func (r CopyPrefixRequest) Validate() error {
-	if err := first(r.FromRoute.validate(), r.From.Validate(), r.Route.validate(), r.To.Validate(), notNegative("incarnation", r.Incarnation), positive("n", r.N)); err != nil {
+	if err := cmp.Or(r.FromRoute.validate(), r.From.Validate(), r.Route.validate(), r.To.Validate(), notNegative("incarnation", r.Incarnation), positive("n", r.N)); err != nil {
 		return err
 	}
 	if r.From == r.To {
@@ -515,7 +352,7 @@ func (r CopyPrefixRequest) Validate() error {
 
 // Validate implements the rules of [TruncatePrefixKeepingRequest].
 func (r TruncatePrefixKeepingRequest) Validate() error {
-	if err := first(r.Route.validate(), r.Execution.Validate(), positive("incarnation", r.Incarnation), positive("before", r.Before)); err != nil {
+	if err := cmp.Or(r.Route.validate(), r.Execution.Validate(), positive("incarnation", r.Incarnation), positive("before", r.Before)); err != nil {
 		return err
 	}
 	if len(r.Keep) > MaxKeep {
@@ -531,91 +368,56 @@ func (r TruncatePrefixKeepingRequest) Validate() error {
 
 // Validate implements the rules of [DeleteExecutionRequest].
 func (r DeleteExecutionRequest) Validate() error {
-	return first(r.Route.validate(), r.Execution.Validate(), positive("incarnation", r.Incarnation))
+	return cmp.Or(r.Route.validate(), r.Execution.Validate(), positive("incarnation", r.Incarnation))
 }
 
 // Validate implements the rules of [SweepTombstonesRequest].
 func (r SweepTombstonesRequest) Validate() error {
-	return first(validName("prefix", r.Prefix, 0, MaxID), notNegative("older than", int64(r.OlderThan)), validLimit(r.Limit))
+	return cmp.Or(validName("prefix", r.Prefix, 0, MaxID), notNegative("older than", int64(r.OlderThan)), validLimit(r.Limit))
 }
 
-// What holds events is validated with its content once, at the outermost call: a
-// layer below may have made the content larger or unreadable, which is its right.
-// These three hand a request on as valid.
-
-func validAppend(m methods, ctx context.Context, req AppendRequest) (AppendResponse, error) {
-	req.contentValid = true
-	return m.Append(ctx, req)
-}
-
-func validAppendBatch(m methods, ctx context.Context, req AppendBatchRequest) (AppendBatchResponse, error) {
-	req.contentValid = true
-	return m.AppendBatch(ctx, req)
-}
-
-func validAppendIfUnchanged(m methods, ctx context.Context, req AppendIfUnchangedRequest) (AppendIfUnchangedResponse, error) {
-	req.contentValid = true
-	return m.AppendIfUnchanged(ctx, req)
-}
-
-// Append adds events to the end of a log; see [EventBackend].
-func Append(ctx context.Context, s *Store, req AppendRequest) (AppendResponse, error) {
-	return call(ctx, s, CapEvents, "Append", req, validAppend)
-}
-
-// Read returns a part of a log; see [EventBackend].
+// Read returns a part of a log; see [EventBackend.Read].
 func Read(ctx context.Context, s *Store, req ReadRequest) (ReadResponse, error) {
 	return call(ctx, s, CapEvents, "Read", req, methods.Read)
 }
 
-// Head returns where a log ends; see [EventBackend].
+// Head returns where a log ends; see [EventBackend.Head].
 func Head(ctx context.Context, s *Store, req HeadRequest) (HeadResponse, error) {
 	return call(ctx, s, CapEvents, "Head", req, methods.Head)
 }
 
-// ListExecutions returns a page of ids; see [EventBackend].
+// ListExecutions returns a page of ids; see [EventBackend.ListExecutions].
 func ListExecutions(ctx context.Context, s *Store, req ListExecutionsRequest) (ListExecutionsResponse, error) {
 	return call(ctx, s, CapEvents, "ListExecutions", req, methods.ListExecutions)
 }
 
-// AppendBatch does many appends in one transaction; see [BatchAppender].
-func AppendBatch(ctx context.Context, s *Store, req AppendBatchRequest) (AppendBatchResponse, error) {
-	return call(ctx, s, CapAppendBatch, "AppendBatch", req, validAppendBatch)
-}
-
-// AcquireFence makes every lower token stale; see [FenceAcquirer].
+// AcquireFence makes every lower token stale; see [FenceAcquirer.AcquireFence].
 func AcquireFence(ctx context.Context, s *Store, req AcquireFenceRequest) (AcquireFenceResponse, error) {
 	return call(ctx, s, CapAcquireFence, "AcquireFence", req, methods.AcquireFence)
 }
 
 // AcquireFenceIf acquires if a park is still unanswered; see
-// [ConditionalFenceAcquirer].
+// [ConditionalFenceAcquirer.AcquireFenceIf].
 func AcquireFenceIf(ctx context.Context, s *Store, req AcquireFenceIfRequest) (AcquireFenceIfResponse, error) {
 	return call(ctx, s, CapAcquireFenceIf, "AcquireFenceIf", req, methods.AcquireFenceIf)
 }
 
-// AppendIfUnchanged appends if token and head have not moved; see
-// [UnchangedAppender].
-func AppendIfUnchanged(ctx context.Context, s *Store, req AppendIfUnchangedRequest) (AppendIfUnchangedResponse, error) {
-	return call(ctx, s, CapAppendIfUnchanged, "AppendIfUnchanged", req, validAppendIfUnchanged)
-}
-
-// CopyPrefix makes the beginning of one execution a new one; see [PrefixCopier].
+// CopyPrefix makes the beginning of one execution a new one; see [PrefixCopier.CopyPrefix].
 func CopyPrefix(ctx context.Context, s *Store, req CopyPrefixRequest) (CopyPrefixResponse, error) {
 	return call(ctx, s, CapCopyPrefix, "CopyPrefix", req, methods.CopyPrefix)
 }
 
-// TruncatePrefixKeeping drops the beginning of a log; see [PrefixTruncater].
+// TruncatePrefixKeeping drops the beginning of a log; see [PrefixTruncater.TruncatePrefixKeeping].
 func TruncatePrefixKeeping(ctx context.Context, s *Store, req TruncatePrefixKeepingRequest) (TruncatePrefixKeepingResponse, error) {
 	return call(ctx, s, CapTruncatePrefixKeeping, "TruncatePrefixKeeping", req, methods.TruncatePrefixKeeping)
 }
 
-// DeleteExecution removes a log and leaves a tombstone; see [ExecutionDeleter].
+// DeleteExecution removes a log and leaves a tombstone; see [ExecutionDeleter.DeleteExecution].
 func DeleteExecution(ctx context.Context, s *Store, req DeleteExecutionRequest) (DeleteExecutionResponse, error) {
 	return call(ctx, s, CapDeleteExecution, "DeleteExecution", req, methods.DeleteExecution)
 }
 
-// SweepTombstones forgets old deletions; see [TombstoneSweeper].
+// SweepTombstones forgets old deletions; see [TombstoneSweeper.SweepTombstones].
 func SweepTombstones(ctx context.Context, s *Store, req SweepTombstonesRequest) (SweepTombstonesResponse, error) {
 	return call(ctx, s, CapSweepTombstones, "SweepTombstones", req, methods.SweepTombstones)
 }

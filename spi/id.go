@@ -10,8 +10,8 @@ import (
 
 // Limits on names, in bytes of UTF-8.
 const (
-	// MaxOuterID is the longest execution id, ref name or lease name that a
-	// tenant may choose. The scope codec enforces it; see [Scope.In].
+	// MaxOuterID is the longest execution id, ref name, lease name or key owner
+	// that a tenant may choose. The scope codec enforces it; see [Scoped].
 	MaxOuterID = 512
 
 	// MaxID is the longest one inside a stack, where a scope stands in front.
@@ -42,8 +42,8 @@ type LeaseName string
 func (n LeaseName) Validate() error { return validName("lease name", string(n), 1, MaxID) }
 
 // A KeyOwner is whom a data key belongs to: an execution, by its id, or a tenant,
-// by its bare scope ([Scope.Prefix]), which no tenant's execution is named like. It
-// obeys the rules of an [ExecutionID].
+// by its bare scope ([Scope.Prefix]), which is no execution's name. It obeys the
+// rules of an [ExecutionID].
 type KeyOwner string
 
 // Validate returns an [InvalidArgumentError] unless o may be stored.
@@ -51,7 +51,7 @@ func (o KeyOwner) Validate() error { return validName("key owner", string(o), 1,
 
 // Execution returns the execution that o is, and false if o is a bare scope.
 func (o KeyOwner) Execution() (ExecutionID, bool) {
-	_, outer, scoped := Unscope(o)
+	_, outer, scoped := SplitScope(o)
 	return ExecutionID(o), !scoped || outer != ""
 }
 

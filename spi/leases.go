@@ -1,6 +1,7 @@
 package spi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -75,17 +76,17 @@ type (
 
 // Validate implements the rules of [AcquireLeaseRequest].
 func (r AcquireLeaseRequest) Validate() error {
-	return first(r.Route.validate(), r.Name.Validate(), validName("holder", r.Holder, 1, MaxDescription), validTTL(r.TTL))
+	return cmp.Or(r.Route.validate(), r.Name.Validate(), validName("holder", r.Holder, 1, MaxDescription), validTTL(r.TTL))
 }
 
 // Validate implements the rules of [RenewLeaseRequest].
 func (r RenewLeaseRequest) Validate() error {
-	return first(r.Route.validate(), r.Name.Validate(), positive("token", r.Token), validTTL(r.TTL))
+	return cmp.Or(r.Route.validate(), r.Name.Validate(), positive("token", r.Token), validTTL(r.TTL))
 }
 
 // Validate implements the rules of [ReleaseLeaseRequest].
 func (r ReleaseLeaseRequest) Validate() error {
-	return first(r.Route.validate(), r.Name.Validate(), positive("token", r.Token))
+	return cmp.Or(r.Route.validate(), r.Name.Validate(), positive("token", r.Token))
 }
 
 func validTTL(ttl time.Duration) error {
@@ -95,17 +96,17 @@ func validTTL(ttl time.Duration) error {
 	return nil
 }
 
-// AcquireLease takes a lease; see [LeaseBackend].
+// AcquireLease takes a lease; see [LeaseBackend.AcquireLease].
 func AcquireLease(ctx context.Context, s *Store, req AcquireLeaseRequest) (AcquireLeaseResponse, error) {
 	return call(ctx, s, CapLeases, "AcquireLease", req, methods.AcquireLease)
 }
 
-// RenewLease sets a new end for a lease; see [LeaseBackend].
+// RenewLease sets a new end for a lease; see [LeaseBackend.RenewLease].
 func RenewLease(ctx context.Context, s *Store, req RenewLeaseRequest) (RenewLeaseResponse, error) {
 	return call(ctx, s, CapLeases, "RenewLease", req, methods.RenewLease)
 }
 
-// ReleaseLease gives a lease up; see [LeaseBackend].
+// ReleaseLease gives a lease up; see [LeaseBackend.ReleaseLease].
 func ReleaseLease(ctx context.Context, s *Store, req ReleaseLeaseRequest) (ReleaseLeaseResponse, error) {
 	return call(ctx, s, CapLeases, "ReleaseLease", req, methods.ReleaseLease)
 }

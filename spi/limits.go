@@ -47,13 +47,3 @@ func positive(field string, n int64) error {
 	}
 	return nil
 }
-
-// first returns the first error.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}

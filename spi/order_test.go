@@ -85,11 +85,11 @@ func TestAScopeIsInjectiveAndPrefixFree(t *testing.T) {
 		a, b := TenantName(tenant.Draw(t, "a")), TenantName(tenant.Draw(t, "b"))
 		x, y := ExecutionID(tenant.Draw(t, "x")), ExecutionID(tenant.Draw(t, "y"))
 		sa, sb := mustScope(t, a), mustScope(t, b)
-		ax, err := In(sa, "execution id", x)
+		ax, err := Scoped(sa, "execution id", x)
 		if err != nil {
 			t.Fatal(err)
 		}
-		by, err := In(sb, "execution id", y)
+		by, err := Scoped(sb, "execution id", y)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,16 +99,16 @@ func TestAScopeIsInjectiveAndPrefixFree(t *testing.T) {
 		if a != b && (strings.HasPrefix(sa.Prefix(), sb.Prefix()) || strings.HasPrefix(string(by), sa.Prefix())) {
 			t.Errorf("the scope of %q begins another", a)
 		}
-		if out, ok := Out(sa, ax); !ok || out != x {
+		if out, ok := Unscoped(sa, ax); !ok || out != x {
 			t.Errorf("%q comes out as %q", x, out)
 		}
-		if _, ok := Out(sa, by); ok != (a == b) {
+		if _, ok := Unscoped(sa, by); ok != (a == b) {
 			t.Errorf("%q of %q comes out of %q: %v", y, b, a, ok)
 		}
-		if tenant, outer, ok := Unscope(ax); !ok || tenant != a || outer != x {
+		if tenant, outer, ok := SplitScope(ax); !ok || tenant != a || outer != x {
 			t.Errorf("%q is split into %q and %q", ax, tenant, outer)
 		}
-		if tenant, outer, ok := Unscope(sa.Prefix()); !ok || tenant != a || outer != "" {
+		if tenant, outer, ok := SplitScope(sa.Prefix()); !ok || tenant != a || outer != "" {
 			t.Errorf("the bare scope %q is split into %q and %q", sa.Prefix(), tenant, outer)
 		}
 		if CompareIDs(x, y) != CompareIDs(ax, sa.mustIn(t, y)) {
@@ -118,7 +118,7 @@ func TestAScopeIsInjectiveAndPrefixFree(t *testing.T) {
 }
 
 func (s Scope) mustIn(t *rapid.T, id ExecutionID) ExecutionID {
-	in, err := In(s, "execution id", id)
+	in, err := Scoped(s, "execution id", id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func mustScope(t *rapid.T, tenant TenantName) Scope {
 
 func TestWhatNoScopeMadeIsNotSplit(t *testing.T) {
 	for _, name := range []string{"", ":", "a", "1:", "1:a", "0:/", "01:a/", "+1:a/", "-1:a/", "2:a/", "1:ab/", "129:" + strings.Repeat("a", 129) + "/", "99999999999999999999:a/"} {
-		if tenant, outer, ok := Unscope(name); ok {
+		if tenant, outer, ok := SplitScope(name); ok {
 			t.Errorf("%q is split into %q and %q", name, tenant, outer)
 		}
 	}
@@ -146,11 +146,11 @@ func TestAScopeTakesIDsOf512BytesAndStaysWithinAStacksLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := In(scope, "execution id", ExecutionID(strings.Repeat("i", MaxOuterID)))
+	id, err := Scoped(scope, "execution id", ExecutionID(strings.Repeat("i", MaxOuterID)))
 	if err != nil || id.Validate() != nil {
 		t.Error(err, id.Validate())
 	}
-	_, err = In(scope, "execution id", ExecutionID(strings.Repeat("i", MaxOuterID+1)))
+	_, err = Scoped(scope, "execution id", ExecutionID(strings.Repeat("i", MaxOuterID+1)))
 	if invalid, ok := errors.AsType[*InvalidArgumentError](err); !ok || invalid.Field != "execution id" || invalid.Rule != "has 513 bytes, not 1 to 512" {
 		t.Error(err)
 	}

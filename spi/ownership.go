@@ -1,8 +1,10 @@
 package spi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -134,6 +136,7 @@ type (
 		Fingerprint string
 
 		// MinWriter is the lowest version of the events group that may write here.
+		// Writers read it and refuse themselves.
 		MinWriter Version
 	}
 
@@ -186,9 +189,12 @@ func (r ChangeOwnershipRequest) Validate() error {
 		return err
 	}
 	if id := r.Identity; r.ExpectedVersion == 0 || id != (Identity{}) {
-		if err := first(validName("cluster", id.Cluster, 1, MaxDescription), validName("shard", id.Shard, 1, MaxDescription),
+		if err := cmp.Or(validName("cluster", id.Cluster, 1, MaxDescription), validName("shard", id.Shard, 1, MaxDescription),
 			validName("fingerprint", id.Fingerprint, 1, MaxDescription)); err != nil {
 			return err
+		}
+		if v := id.MinWriter; min(v.Major, v.Minor) < 0 || max(v.Major, v.Minor) > math.MaxInt32 {
+			return &InvalidArgumentError{"min writer", "is no version"}
 		}
 	}
 	seen := make(map[Slot]bool, len(r.Slots))
@@ -220,12 +226,12 @@ func (r SlotRecord) fault(seen bool) string {
 	return ""
 }
 
-// GetOwnership returns what each shard says of itself; see [OwnershipBackend].
+// GetOwnership returns what each shard says of itself; see [OwnershipBackend.GetOwnership].
 func GetOwnership(ctx context.Context, s *Store, req GetOwnershipRequest) (GetOwnershipResponse, error) {
 	return call(ctx, s, CapOwnership, "GetOwnership", req, methods.GetOwnership)
 }
 
-// ChangeOwnership changes what a shard owns; see [OwnershipChanger].
+// ChangeOwnership changes what a shard owns; see [OwnershipChanger.ChangeOwnership].
 func ChangeOwnership(ctx context.Context, s *Store, req ChangeOwnershipRequest) (ChangeOwnershipResponse, error) {
 	return call(ctx, s, CapChangeOwnership, "ChangeOwnership", req, methods.ChangeOwnership)
 }

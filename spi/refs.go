@@ -1,11 +1,15 @@
 package spi
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // RefBackend is what a store can do with branch refs: names that point at a place
 // in an execution. A ref may dangle; pruning removes it.
 //
-// A ref's version changes with each write to the name, and no version of a name is
+// Whoever works with branches calls these methods; nothing else depends on them. A
+// ref's version changes with each write to the name, and no version of a name is
 // ever used again, not even after it was deleted.
 type RefBackend interface {
 	// PutRef points a name at a place, if the name is at the version expected
@@ -136,33 +140,33 @@ type (
 
 // Validate implements the rules of [PutRefRequest].
 func (r PutRefRequest) Validate() error {
-	return first(r.Route.validate(), r.Name.Validate(), r.Execution.Validate(), notNegative("sequence", r.Sequence), validVersion(r.ExpectedVersion))
+	return cmp.Or(r.Route.validate(), r.Name.Validate(), r.Execution.Validate(), notNegative("sequence", r.Sequence), validVersion(r.ExpectedVersion))
 }
 
 // Validate implements the rules of [GetRefRequest].
-func (r GetRefRequest) Validate() error { return first(r.Route.validate(), r.Name.Validate()) }
+func (r GetRefRequest) Validate() error { return cmp.Or(r.Route.validate(), r.Name.Validate()) }
 
 // Validate implements the rules of [DeleteRefRequest].
 func (r DeleteRefRequest) Validate() error {
 	if r.ExpectedVersion == 0 {
 		return &InvalidArgumentError{"expected version", "is 0, which no ref has"}
 	}
-	return first(r.Route.validate(), r.Name.Validate(), validVersion(r.ExpectedVersion))
+	return cmp.Or(r.Route.validate(), r.Name.Validate(), validVersion(r.ExpectedVersion))
 }
 
 // Validate implements the rules of [ListRefsRequest].
 func (r ListRefsRequest) Validate() error {
-	return first(validPage(r.Prefix, r.After, r.Limit), notNegative("known ownership", r.KnownOwnership))
+	return cmp.Or(validPage(r.Prefix, r.After, r.Limit), notNegative("known ownership", r.KnownOwnership))
 }
 
 // Validate implements the rules of [PromoteRefRequest].
 func (r PromoteRefRequest) Validate() error {
-	return first(r.Route.validate(), r.Name.Validate(), r.Execution.Validate(), notNegative("sequence", r.Sequence), positive("expected version", r.ExpectedVersion))
+	return cmp.Or(r.Route.validate(), r.Name.Validate(), r.Execution.Validate(), notNegative("sequence", r.Sequence), positive("expected version", r.ExpectedVersion))
 }
 
 // Validate implements the rules of [RefLineageRequest].
 func (r RefLineageRequest) Validate() error {
-	return first(r.Route.validate(), r.Name.Validate(), notNegative("before", r.Before), validLimit(r.Limit))
+	return cmp.Or(r.Route.validate(), r.Name.Validate(), notNegative("before", r.Before), validLimit(r.Limit))
 }
 
 func validVersion(v int64) error {
@@ -172,32 +176,32 @@ func validVersion(v int64) error {
 	return nil
 }
 
-// PutRef points a name at a place; see [RefBackend].
+// PutRef points a name at a place; see [RefBackend.PutRef].
 func PutRef(ctx context.Context, s *Store, req PutRefRequest) (PutRefResponse, error) {
 	return call(ctx, s, CapRefs, "PutRef", req, methods.PutRef)
 }
 
-// GetRef returns a ref; see [RefBackend].
+// GetRef returns a ref; see [RefBackend.GetRef].
 func GetRef(ctx context.Context, s *Store, req GetRefRequest) (GetRefResponse, error) {
 	return call(ctx, s, CapRefs, "GetRef", req, methods.GetRef)
 }
 
-// DeleteRef removes a name; see [RefBackend].
+// DeleteRef removes a name; see [RefBackend.DeleteRef].
 func DeleteRef(ctx context.Context, s *Store, req DeleteRefRequest) (DeleteRefResponse, error) {
 	return call(ctx, s, CapRefs, "DeleteRef", req, methods.DeleteRef)
 }
 
-// ListRefs returns a page of refs; see [RefBackend].
+// ListRefs returns a page of refs; see [RefBackend.ListRefs].
 func ListRefs(ctx context.Context, s *Store, req ListRefsRequest) (ListRefsResponse, error) {
 	return call(ctx, s, CapRefs, "ListRefs", req, methods.ListRefs)
 }
 
-// PromoteRef repoints a name that exists; see [RefPromoter].
+// PromoteRef repoints a name that exists; see [RefPromoter.PromoteRef].
 func PromoteRef(ctx context.Context, s *Store, req PromoteRefRequest) (PromoteRefResponse, error) {
 	return call(ctx, s, CapPromoteRef, "PromoteRef", req, methods.PromoteRef)
 }
 
-// RefLineage returns the earlier places of a name; see [RefTracer].
+// RefLineage returns the earlier places of a name; see [RefTracer.RefLineage].
 func RefLineage(ctx context.Context, s *Store, req RefLineageRequest) (RefLineageResponse, error) {
 	return call(ctx, s, CapRefLineage, "RefLineage", req, methods.RefLineage)
 }

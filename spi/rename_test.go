@@ -34,8 +34,18 @@ func TestARenamedErrorTellsOuterNamesOnly(t *testing.T) {
 			t.Errorf("%q becomes %q, not %q", c.err, got, c.text)
 		}
 	}
-	if got := RenameError(&AmbiguousError{"secret/e", driver}, outer); !errors.Is(got, driver) {
+	ambiguous, _ := errors.AsType[*AmbiguousError](RenameError(&AmbiguousError{"secret/e", driver}, outer))
+	if internal, ok := errors.AsType[*InternalError](ambiguous.Cause); !ok || internal.Cause != driver {
 		t.Error("the cause is lost to the operator")
+	}
+	inner := &ConflictError{Execution: "secret/e"}
+	for _, err := range []error{errors.Join(driver, inner), fmt.Errorf("%w and %w", driver, inner), &InternalError{inner}} {
+		if got, found := errors.AsType[*ConflictError](RenameError(err, outer)); found {
+			t.Errorf("%v tells %q", err, got.Execution)
+		}
+	}
+	if !errors.Is(RenameError(errors.Join(driver, context.Canceled), outer), context.Canceled) {
+		t.Error("a cancellation is lost")
 	}
 	if got := RenameError(nil, outer); got != nil {
 		t.Error(got)

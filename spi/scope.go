@@ -33,27 +33,27 @@ func ScopeOf(tenant TenantName) (Scope, error) {
 // Prefix returns what stands in front of the tenant's names.
 func (s Scope) Prefix() string { return s.prefix }
 
-// In returns the name that the shared store knows outer by. It checks a name as
+// Scoped returns the name that the shared store knows outer by. It checks a name as
 // its tenant chose it: the error is an [InvalidArgumentError] with field, such as
 // "execution id", where outer is longer than [MaxOuterID] or no name at all.
-func In[N ~string](s Scope, field string, outer N) (N, error) {
+func Scoped[N ~string](s Scope, field string, outer N) (N, error) {
 	if err := validName(field, string(outer), 1, MaxOuterID); err != nil {
 		return "", err
 	}
 	return N(s.prefix) + outer, nil
 }
 
-// Out returns the name that the tenant knows inner by, and false if inner is not
+// Unscoped returns the name that the tenant knows inner by, and false if inner is not
 // the tenant's.
-func Out[N ~string](s Scope, inner N) (N, bool) {
+func Unscoped[N ~string](s Scope, inner N) (N, bool) {
 	outer, ok := strings.CutPrefix(string(inner), s.prefix)
 	return N(outer), ok
 }
 
-// Unscope splits a name of a shared store into its tenant and the name that the
+// SplitScope splits a name of a shared store into its tenant and the name that the
 // tenant knows, which is empty for a bare scope. It reports false for a name that
 // no scope made.
-func Unscope[N ~string](inner N) (TenantName, N, bool) {
+func SplitScope[N ~string](inner N) (TenantName, N, bool) {
 	digits, rest, found := strings.Cut(string(inner), ":")
 	n, err := strconv.Atoi(digits)
 	if !found || err != nil || n < 1 || n > MaxTenantName || strconv.Itoa(n) != digits {

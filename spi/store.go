@@ -2,7 +2,6 @@ package spi
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"slices"
 )
@@ -121,8 +120,11 @@ func offer[M any](to *M, group any, c Caps) Caps {
 
 // Wrap returns a decorator over its inner stores as a store. The error is an
 // [EmbeddingError], a [LayerOrderError] for any layer below any inner store, or an
-// [InvalidArgumentError] where there is no inner store.
+// [InvalidArgumentError] where the decorator or an inner store is missing.
 func Wrap(d Decorator, inner ...*Store) (*Store, error) {
+	if d == nil {
+		return nil, &OpError{"Wrap", &InvalidArgumentError{"decorator", "is nil"}}
+	}
 	if len(inner) == 0 {
 		return nil, &OpError{"Wrap", &InvalidArgumentError{"inner", "has no store"}}
 	}
@@ -162,6 +164,9 @@ func (s *Store) checkBelow(outer Layer) error {
 // Only returns s offering no more than c, and no optional method without its
 // group: what a gateway says that it has, or what a test wants.
 func Only(s *Store, c Caps) *Store {
+	if s == nil {
+		return nil
+	}
 	narrow := *s
 	narrow.caps = withGroups(s.caps & c)
 	return &narrow
@@ -188,7 +193,7 @@ func (s *Store) Offered() Caps {
 // Layers returns the decorators of s, outermost first; those of several inner
 // stores follow one another.
 func (s *Store) Layers() []Layer {
-	if len(s.inner) == 0 {
+	if s == nil || len(s.inner) == 0 {
 		return nil
 	}
 	layers := []Layer{s.layer}
@@ -220,10 +225,10 @@ func call[Q request, R any](
 }
 
 // failed leaves nothing in a response that comes with an error, and names op in
-// the error, once: what an inner call has named stays.
+// the error: the method that was called, not the one that a layer called for it.
 func failed[R any](op string, err error) (none R, _ error) {
-	if _, ok := errors.AsType[*OpError](err); !ok {
-		err = &OpError{op, err}
+	if inner, ok := err.(*OpError); ok { //nolint:errorlint // what is below another error is that one's to say
+		err = inner.Err
 	}
-	return none, err
+	return none, &OpError{op, err}
 }

@@ -101,6 +101,10 @@ func TestContentIsValidatedOnceAndAnAddressAtEachLayer(t *testing.T) {
 	if _, err := Append(t.Context(), s, inner); err == nil {
 		t.Error("a layer's own id is not validated")
 	}
+	inner.Execution, inner.Events = "e", nil
+	if _, err := Append(t.Context(), s, inner); err == nil {
+		t.Error("a layer may append nothing")
+	}
 	req.Events[0].Kind = ""
 	if _, err := Append(t.Context(), s, req); err == nil {
 		t.Error("the caller's request was marked as valid")
@@ -116,6 +120,10 @@ func TestTheItemsOfAValidBatchAreValid(t *testing.T) {
 	if err := req.Item(0).Validate(); err != nil {
 		t.Error(err)
 	}
+	req.Appends = append(req.Appends, req.Appends[0]) // as of a layer that gathers
+	if err := req.Validate(); err == nil {
+		t.Error("a layer may name an execution twice")
+	}
 }
 
 func TestAnErrorNamesItsMethodOnce(t *testing.T) {
@@ -125,7 +133,7 @@ func TestAnErrorNamesItsMethodOnce(t *testing.T) {
 	if text := err.Error(); text != `Append: execution "e" is at head 3` {
 		t.Error(text)
 	}
-	e.err = err // as from a layer above another
+	e.err = &OpError{"AppendIfUnchanged", e.err} // as from a layer that calls another method
 	_, err = Append(t.Context(), s, AppendRequest{Execution: "e", Events: someEvents(1)})
 	if text := err.Error(); text != `Append: execution "e" is at head 3` {
 		t.Error(text)
@@ -147,6 +155,7 @@ type (
 	embedsDeep      struct{ nested }
 	nested          struct{ inner }
 	inner           struct{ TimerMethods }
+	embedsItself    struct{ *embedsItself }
 	holdsFields     struct{ Store, Methods any }
 )
 
@@ -157,6 +166,7 @@ func TestADecoratorThatEmbedsAMethodIsRefused(t *testing.T) {
 	}{
 		{&embedsStore{}, false},
 		{&holdsFields{}, false},
+		{&embedsItself{}, false},
 		{holdsFields{}, false},
 		{&embedsInterface{}, true},
 		{embedsInterface{}, true},
@@ -178,6 +188,12 @@ func TestWrapRefusesWhatIsNoStack(t *testing.T) {
 		if _, err := Wrap(&stub{}, inner...); err == nil {
 			t.Errorf("%s is accepted", what)
 		}
+	}
+	if _, err := Wrap(nil, s); err == nil {
+		t.Error("no decorator is accepted")
+	}
+	if Only(nil, AllCaps) != nil || (*Store)(nil).Layers() != nil {
+		t.Error("a nil store has something")
 	}
 }
 

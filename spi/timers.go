@@ -1,7 +1,10 @@
 package spi
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"math"
 	"time"
 )
 
@@ -15,17 +18,19 @@ type TimerBackend interface {
 	// and time. A redrive row keeps its flag and attempt when a plain one lands on
 	// it, and a plain row takes them over from a redrive one. Either way the row
 	// has a new version, so that whoever saw the old one cannot complete it.
-	// Repeating a call is safe.
+	// Repeating a call is safe. Whoever parks an execution calls it.
 	ScheduleTimer(context.Context, ScheduleTimerRequest) (ScheduleTimerResponse, error)
 
 	// DueTimers returns the rows whose time has come by the store's own clock, by
 	// time and then by execution id, of the slots that a page would list. It is no page: rows that nobody completes are
 	// returned again. Shards that could not be asked are named in Missing, and the
-	// rows of the others are returned all the same.
+	// rows of the others are returned all the same. A poller calls it; there may be
+	// several.
 	DueTimers(context.Context, DueTimersRequest) (DueTimersResponse, error)
 
 	// CompleteTimer removes a row if it still has the version that the caller saw.
-	// A row that is gone, or has been scheduled again since, is no error.
+	// A row that is gone, or has been scheduled again since, is no error. The poller
+	// calls it when what the timer wakes is done (invariant 14).
 	CompleteTimer(context.Context, CompleteTimerRequest) (CompleteTimerResponse, error)
 }
 
@@ -89,8 +94,11 @@ type (
 // Validate implements the rules of [ScheduleTimerRequest].
 func (r ScheduleTimerRequest) Validate() error {
 	t := r.Timer
-	if err := first(r.Route.validate(), t.Execution.Validate(), validWake(t.WakeAt), notNegative("attempt", int64(t.Attempt))); err != nil {
+	if err := cmp.Or(r.Route.validate(), t.Execution.Validate(), validWake(t.WakeAt), notNegative("attempt", int64(t.Attempt))); err != nil {
 		return err
+	}
+	if t.Attempt > math.MaxInt32 {
+		return &InvalidArgumentError{"attempt", fmt.Sprintf("is %d, more than %d", t.Attempt, math.MaxInt32)}
 	}
 	if t.Attempt > 0 && !t.Redrive {
 		return &InvalidArgumentError{"attempt", "is set on a timer that is no redrive"}
@@ -103,12 +111,12 @@ func (r ScheduleTimerRequest) Validate() error {
 
 // Validate implements the rules of [DueTimersRequest].
 func (r DueTimersRequest) Validate() error {
-	return first(validName("prefix", r.Prefix, 0, MaxID), validLimit(r.Limit))
+	return cmp.Or(validName("prefix", r.Prefix, 0, MaxID), validLimit(r.Limit))
 }
 
 // Validate implements the rules of [CompleteTimerRequest].
 func (r CompleteTimerRequest) Validate() error {
-	return first(r.Route.validate(), r.Execution.Validate(), validWake(r.WakeAt), positive("version", r.Version))
+	return cmp.Or(r.Route.validate(), r.Execution.Validate(), validWake(r.WakeAt), positive("version", r.Version))
 }
 
 func validWake(t time.Time) error {
@@ -121,17 +129,17 @@ func validWake(t time.Time) error {
 	return nil
 }
 
-// ScheduleTimer stores a row; see [TimerBackend].
+// ScheduleTimer stores a row; see [TimerBackend.ScheduleTimer].
 func ScheduleTimer(ctx context.Context, s *Store, req ScheduleTimerRequest) (ScheduleTimerResponse, error) {
 	return call(ctx, s, CapTimers, "ScheduleTimer", req, methods.ScheduleTimer)
 }
 
-// DueTimers returns the rows whose time has come; see [TimerBackend].
+// DueTimers returns the rows whose time has come; see [TimerBackend.DueTimers].
 func DueTimers(ctx context.Context, s *Store, req DueTimersRequest) (DueTimersResponse, error) {
 	return call(ctx, s, CapTimers, "DueTimers", req, methods.DueTimers)
 }
 
-// CompleteTimer removes a row; see [TimerBackend].
+// CompleteTimer removes a row; see [TimerBackend.CompleteTimer].
 func CompleteTimer(ctx context.Context, s *Store, req CompleteTimerRequest) (CompleteTimerResponse, error) {
 	return call(ctx, s, CapTimers, "CompleteTimer", req, methods.CompleteTimer)
 }

@@ -79,10 +79,10 @@ func (s *store) append(e *execution, req spi.AppendRequest, stale func(*executio
 	switch {
 	case whole:
 		return spi.AppendResponse{FirstSeq: first, Head: head, Incarnation: e.incarnation, Floor: e.floor, Duplicate: true}, nil
-	case some:
-		return res, &spi.ConflictError{Execution: e.id, Head: head, Reused: true}
 	case since < e.floor:
 		return res, &spi.TruncatedError{Execution: e.id, Floor: e.floor}
+	case some:
+		return res, &spi.ConflictError{Execution: e.id, Head: head, Reused: true}
 	case e.shredded:
 		return res, &spi.ShreddedError{Owner: spi.KeyOwner(e.id)}
 	case req.KeyID != e.keyID:

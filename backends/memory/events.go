@@ -145,7 +145,7 @@ func (e *execution) part(req spi.ReadRequest) []spi.Event {
 
 func (s *store) Head(ctx context.Context, req spi.HeadRequest) (spi.HeadResponse, error) {
 	return on(ctx, s.mu.RLocker(), s.execution, req.Route, req.Execution, func(e *execution) (spi.HeadResponse, error) {
-		return spi.HeadResponse{Head: e.head(), Fence: e.fence, Incarnation: e.incarnation, Floor: e.floor}, nil
+		return spi.HeadResponse{Head: e.head(), Fence: e.fence, Incarnation: e.incarnation, Floor: e.floor, KeyID: e.keyID, Shredded: e.shredded}, nil
 	})
 }
 

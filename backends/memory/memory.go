@@ -32,15 +32,6 @@ type store struct {
 	last       int64 // the last version or token given out
 }
 
-var _ interface {
-	spi.EventMethods
-	spi.TimerMethods
-	spi.RefMethods
-	spi.LeaseMethods
-	spi.DataKeyMethods
-	spi.OwnershipMethods
-} = (*store)(nil)
-
 // An Option changes how a store works.
 type Option func(*store)
 

@@ -207,8 +207,8 @@ func appendSQL(wait string) string {
 		WHEN incarnation > 0 AND incarnation <> row_incarnation THEN 5
 		WHEN incarnation = 0 AND row_incarnation > 1 AND NOT live THEN 5
 		WHEN dup[1] = n AND dup[2] = dup[3] THEN 1
-		WHEN dup[1] > 0 THEN 3
 		WHEN first_since < row_floor THEN 6
+		WHEN dup[1] > 0 THEN 3
 		WHEN shredded THEN 7
 		WHEN key_id IS DISTINCT FROM row_key THEN 8
 		WHEN unchanged AND fence <> row_fence THEN 4

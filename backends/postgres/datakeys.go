@@ -116,30 +116,43 @@ FROM c LEFT JOIN LATERAL (
 	return spi.GetDataKeyResponse{Key: key}, nil
 }
 
-func (s *store) DestroyDataKey(ctx context.Context, req spi.DestroyDataKeyRequest) (res spi.DestroyDataKeyResponse, err error) {
-	owns, locks := ownsRow(req.Owner, req.Version)
-	var j judgement
-	var same, exists bool
-	err = s.write(ctx, "", append(locks, statement{
-		`WITH ` + callSQL + `, gone AS (
+// destroyKeySQL marks an execution's own key on the row, which has to be locked: an
+// append under the key may be under way.
+const destroyKeySQL = `WITH ` + callSQL + `, gone AS (
 	UPDATE loomgate.data_keys k SET wrapped = NULL, wrapped_by = '' FROM c
 	WHERE k.owner = $3 AND k.version = $4::bigint AND k.wrapped IS NOT NULL AND c.owned AND k.slot = c.slot
+		AND (NOT $5::boolean OR pg_current_xact_id_if_assigned() IS NOT NULL)
 	RETURNING 1
 ), marked AS (
-	UPDATE loomgate.executions d SET key_id = NULL, shredded = true FROM gone WHERE d.execution_id = $3 AND $5::boolean
+	UPDATE loomgate.executions d SET key_id = NULL, shredded = true FROM gone WHERE d.execution_id = $3 AND $5
 )
-SELECT c.owned, c.state, c.slot_epoch, coalesce(k.slot = c.slot, true), k.owner IS NOT NULL, EXISTS (SELECT FROM gone)
-FROM c LEFT JOIN loomgate.data_keys k ON k.owner = $3 AND k.version = $4`,
-		[]any{req.Route.Slot, req.Route.Epoch, string(req.Owner), req.Version, owns},
-		one(append(j.into(), &same, &exists, &res.Destroyed)...),
-	})...)
-	if err == nil {
-		err = s.refuse(ctx, req.Route, j, same)
+SELECT c.owned, c.state, c.slot_epoch, coalesce(k.slot = c.slot, true), k.owner IS NOT NULL, k.wrapped IS NOT NULL, EXISTS (SELECT FROM gone)
+FROM c LEFT JOIN loomgate.data_keys k ON k.owner = $3 AND k.version = $4`
+
+func (s *store) DestroyDataKey(ctx context.Context, req spi.DestroyDataKeyRequest) (res spi.DestroyDataKeyResponse, err error) {
+	owns, locks := ownsRow(req.Owner, req.Version)
+	for range maxTries {
+		var j judgement
+		var same, exists, intact bool
+		err := s.write(ctx, "", append(locks[:len(locks):len(locks)], statement{
+			destroyKeySQL,
+			[]any{req.Route.Slot, req.Route.Epoch, string(req.Owner), req.Version, owns},
+			one(append(j.into(), &same, &exists, &intact, &res.Destroyed)...),
+		})...)
+		if err == nil {
+			err = s.refuse(ctx, req.Route, j, same)
+		}
+		switch {
+		case err != nil:
+			return res, err
+		case !exists:
+			return res, &spi.NotFoundError{What: "data key", Name: string(req.Owner)}
+		case res.Destroyed || !intact:
+			return res, nil
+		}
+		// The row was made after this one had looked for it to lock: look again.
 	}
-	if err == nil && !exists {
-		err = &spi.NotFoundError{What: "data key", Name: string(req.Owner)}
-	}
-	return res, err
+	return res, &spi.UnavailableError{Cause: errBusy}
 }
 
 func (s *store) RewrapDataKey(ctx context.Context, req spi.RewrapDataKeyRequest) (res spi.RewrapDataKeyResponse, err error) {

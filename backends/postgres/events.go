@@ -101,25 +101,30 @@ func rowStatement(route spi.Route, id spi.ExecutionID, rows func(pgx.Rows) error
 
 func (s *store) Head(ctx context.Context, req spi.HeadRequest) (res spi.HeadResponse, err error) {
 	var row directoryRow
+	var key pgtype.UUID
 	err = s.read(ctx, statement{
-		`WITH ` + callSQL + ` SELECT ` + rowSQL + `, coalesce((SELECT e.sequence FROM loomgate.events e WHERE e.execution_id = $3 ORDER BY e.execution_id DESC, e.sequence DESC LIMIT 1), 0)
+		`WITH ` + callSQL + ` SELECT ` + rowSQL + `, d.key_id, coalesce(d.shredded, false), coalesce((SELECT e.sequence FROM loomgate.events e WHERE e.execution_id = $3 ORDER BY e.execution_id DESC, e.sequence DESC LIMIT 1), 0)
 FROM c LEFT JOIN loomgate.executions d ON d.execution_id = $3`,
 		[]any{req.Route.Slot, req.Route.Epoch, string(req.Execution)},
-		one(append(row.into(), &res.Head)...),
+		one(append(row.into(), &key, &res.Shredded, &res.Head)...),
 	})
 	if err == nil {
 		err = s.refuseRow(ctx, req.Route, req.Execution, 0, row)
 	}
-	res.Fence, res.Incarnation, res.Floor = row.fence, row.incarnation, row.floor
+	res.Fence, res.Incarnation, res.Floor, res.KeyID = row.fence, row.incarnation, row.floor, key.Bytes
 	return res, err
 }
+
+// listExecutionsSQL is an index-only scan of the live rows, from the cursor on and no
+// further than the page.
+const listExecutionsSQL = `SELECT execution_id FROM loomgate.executions
+WHERE live AND execution_id >= $1 COLLATE "C" AND execution_id < $2 COLLATE "C" AND ` + listedSQL + `
+ORDER BY execution_id COLLATE "C" LIMIT $3::bigint + 1`
 
 func (s *store) ListExecutions(ctx context.Context, req spi.ListExecutionsRequest) (res spi.ListExecutionsResponse, err error) {
 	from, before := bounds(spi.Seek(req.Prefix, req.After))
 	err = s.read(ctx, s.receipt(req.KnownOwnership, &res.Receipt), statement{
-		`SELECT execution_id FROM loomgate.executions
-WHERE live AND execution_id >= $1 COLLATE "C" AND execution_id < $2 COLLATE "C" AND ` + listedSQL + `
-ORDER BY execution_id COLLATE "C" LIMIT $3::bigint + 1`,
+		listExecutionsSQL,
 		[]any{from, before, req.Limit},
 		func(rows pgx.Rows) error {
 			res.Executions, err = pgx.AppendRows(make([]spi.ExecutionID, 0, min(req.Limit+1, 1024)), rows, pgx.RowTo[spi.ExecutionID])

@@ -17,7 +17,7 @@ const acquireLeaseSQL = `WITH ` + callSQL + `, u AS (
 	WHERE l.slot = excluded.slot AND (l.expires_at <= clock_timestamp() OR l.holder = excluded.holder)
 	RETURNING token, expires_at
 )
-SELECT c.owned, c.state, c.slot_epoch, coalesce(l.slot = c.slot, true), coalesce(u.token, 0), coalesce(u.expires_at, l.expires_at, now()), coalesce(l.holder, '')
+SELECT c.owned, c.state, c.slot_epoch, coalesce(l.slot = c.slot, true), coalesce(u.token, 0), coalesce(u.expires_at, l.expires_at, now()), CASE WHEN l.expires_at > clock_timestamp() THEN l.holder ELSE '' END
 FROM c LEFT JOIN u ON true LEFT JOIN loomgate.leases l ON l.name = $3`
 
 func (s *store) AcquireLease(ctx context.Context, req spi.AcquireLeaseRequest) (res spi.AcquireLeaseResponse, err error) {

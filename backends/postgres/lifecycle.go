@@ -67,25 +67,31 @@ FROM c LEFT JOIN loomgate.executions d ON d.execution_id = $3`
 
 func (s *store) DeleteExecution(ctx context.Context, req spi.DeleteExecutionRequest) (res spi.DeleteExecutionResponse, err error) {
 	_, owns := spi.KeyOwner(req.Execution).Execution()
-	var row directoryRow
-	err = s.write(ctx, req.Execution, lockRow(lockUpdate, req.Execution), statement{
-		deleteSQL,
-		[]any{req.Route.Slot, req.Route.Epoch, string(req.Execution), req.Incarnation, owns},
-		one(append(row.into(), &res.Incarnation)...),
-	})
-	if err != nil {
-		return res, err
+	for range maxTries {
+		var row directoryRow
+		err := s.write(ctx, req.Execution, lockRow(lockUpdate, req.Execution), statement{
+			deleteSQL,
+			[]any{req.Route.Slot, req.Route.Epoch, string(req.Execution), req.Incarnation, owns},
+			one(append(row.into(), &res.Incarnation)...),
+		})
+		if err != nil {
+			return res, err
+		}
+		if res.Incarnation > 0 {
+			res.Existed = row.live
+			return res, nil
+		}
+		deleted := !row.there || !row.live && req.Incarnation == row.incarnation-1
+		stated := req.Incarnation
+		if deleted {
+			stated = 0 // whatever it was, it is gone
+		}
+		if err := s.refuseRow(ctx, req.Route, req.Execution, stated, row); err != nil || deleted {
+			return spi.DeleteExecutionResponse{Incarnation: row.incarnation}, err
+		}
+		// The row was made after this one had looked for it to lock: look again.
 	}
-	if res.Incarnation > 0 {
-		res.Existed = row.live
-		return res, nil
-	}
-	res.Incarnation = row.incarnation
-	deleted := !row.there || !row.live && req.Incarnation == row.incarnation-1
-	if err := s.refuseRow(ctx, req.Route, req.Execution, 0, row); err != nil || deleted {
-		return res, err
-	}
-	return spi.DeleteExecutionResponse{}, s.refuseRow(ctx, req.Route, req.Execution, req.Incarnation, row)
+	return res, &spi.UnavailableError{Cause: errBusy}
 }
 
 // SweepTombstones leaves alone what somebody holds, what has a data key again and
@@ -98,11 +104,11 @@ func (s *store) SweepTombstones(ctx context.Context, req spi.SweepTombstonesRequ
 	WHERE d.incarnation > 1 AND NOT d.live AND d.execution_id >= $1 COLLATE "C" AND d.execution_id < $2 COLLATE "C"
 		AND d.deleted_at <= clock_timestamp() - $3::bigint * interval '1 microsecond'
 		AND d.slot <> ALL (ARRAY(SELECT s.slot FROM loomgate.slots s WHERE s.state > 1))
-		AND NOT EXISTS (SELECT FROM loomgate.data_keys k WHERE k.owner = d.execution_id)
+		AND d.key_id IS NULL AND NOT d.shredded -- looked at again once the row is locked
 	ORDER BY d.execution_id COLLATE "C" LIMIT $4
 	FOR UPDATE OF d SKIP LOCKED
 ), gone AS (
-	DELETE FROM loomgate.executions d USING old WHERE d.execution_id = old.execution_id AND d.incarnation > 1 AND NOT d.live
+	DELETE FROM loomgate.executions d USING old WHERE d.execution_id = old.execution_id
 	RETURNING 1
 )
 SELECT count(*) FROM gone`,

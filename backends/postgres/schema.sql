@@ -108,6 +108,7 @@ CREATE TABLE loomgate.slots (
 	peer   text     NOT NULL,
 	tenant text     NOT NULL
 );
+CREATE INDEX slots_unlisted ON loomgate.slots (slot) WHERE state > 2; -- what pages leave out
 
 -- Every write locks this table in ROW SHARE mode before it looks at slots, and a
 -- change of slots in EXCLUSIVE mode: a change waits for the writes under way, and

@@ -135,7 +135,7 @@ func release(conn *pgxpool.Conn) {
 // says nothing about the COMMIT.
 func rolledBack(err error) bool {
 	if pg, ok := asPgError(err); ok {
-		return pg.Severity == "ERROR"
+		return pg.SeverityUnlocalized == "ERROR"
 	}
 	return errors.Is(err, errRolledBack) || pgconn.SafeToRetry(err)
 }

@@ -30,22 +30,22 @@ func (p *prefix) Layer() spi.Layer             { return spi.Layer{Name: "prefix"
 // execution, ref, lease and owner check a name as the tenant chose it, and put the
 // scope in front.
 func (p *prefix) execution(id *spi.ExecutionID) (err error) {
-	*id, err = spi.In(p.scope, "execution id", *id)
+	*id, err = spi.Scoped(p.scope, "execution id", *id)
 	return err
 }
 
 func (p *prefix) ref(n *spi.RefName) (err error) {
-	*n, err = spi.In(p.scope, "ref name", *n)
+	*n, err = spi.Scoped(p.scope, "ref name", *n)
 	return err
 }
 
 func (p *prefix) lease(n *spi.LeaseName) (err error) {
-	*n, err = spi.In(p.scope, "lease name", *n)
+	*n, err = spi.Scoped(p.scope, "lease name", *n)
 	return err
 }
 
 func (p *prefix) owner(o *spi.KeyOwner) (err error) {
-	*o, err = spi.In(p.scope, "key owner", *o)
+	*o, err = spi.Scoped(p.scope, "key owner", *o)
 	return err
 }
 
@@ -55,12 +55,12 @@ func (p *prefix) page(prefix, after *string) {
 }
 
 // out takes the scope off a name that the inner store answered.
-func out[N ~string](p *prefix, name *N) { *name, _ = spi.Out(p.scope, *name) }
+func out[N ~string](p *prefix, name *N) { *name, _ = spi.Unscoped(p.scope, *name) }
 
 // err takes the scope out of an error.
 func (p *prefix) err(err error) error {
 	return spi.RenameError(err, func(name string) string {
-		outer, _ := spi.Out(p.scope, name)
+		outer, _ := spi.Unscoped(p.scope, name)
 		return outer
 	})
 }
@@ -347,7 +347,7 @@ func (p *prefix) RewrapDataKey(ctx context.Context, req spi.RewrapDataKeyRequest
 // GetOwnership leaves out the pins of other tenants.
 func (p *prefix) GetOwnership(ctx context.Context, req spi.GetOwnershipRequest) (spi.GetOwnershipResponse, error) {
 	res, err := spi.GetOwnership(ctx, p.inner, req)
-	tenant, _, _ := spi.Unscope(p.scope.Prefix())
+	tenant, _, _ := spi.SplitScope(p.scope.Prefix())
 	for i, s := range res.Shards {
 		res.Shards[i].Slots = slices.DeleteFunc(s.Slots, func(r spi.SlotRecord) bool { return r.Tenant != "" && r.Tenant != tenant })
 	}

@@ -3,6 +3,7 @@ package small
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -138,10 +139,21 @@ func (s *split) ListDataKeys(ctx context.Context, req spi.ListDataKeysRequest) (
 	page, err := merged(s, func(keys []spi.DataKey) string { return string(keys[0].Owner) },
 		func(ctx context.Context, shard *spi.Store, after string, limit int) (merge.Chunk[[]spi.DataKey], error) {
 			res, err := spi.ListDataKeys(ctx, shard, spi.ListDataKeysRequest{Prefix: req.Prefix, After: after, Limit: limit})
+			if !slices.IsSortedFunc(res.Keys, beforeOrRepeated) {
+				return merge.Chunk[[]spi.DataKey]{}, errKeysOutOfOrder // which the merge of owners would not see
+			}
 			owners := slices.Collect(chunkBy(res.Keys, func(a, b spi.DataKey) bool { return a.Owner == b.Owner }))
 			return merge.Chunk[[]spi.DataKey]{Items: owners, Done: res.Next == "", Receipt: res.Receipt}, err
 		}).Page(ctx, req.After, req.Limit)
 	return spi.ListDataKeysResponse{Keys: slices.Concat(page.Items...), Next: page.Next, Receipt: page.Receipt}, err
+}
+
+var errKeysOutOfOrder = errors.New("an owner's keys do not ascend")
+
+// beforeOrRepeated orders the keys of a page; a key that is there twice is never in
+// order.
+func beforeOrRepeated(a, b spi.DataKey) int {
+	return cmp.Or(spi.CompareIDs(a.Owner, b.Owner), cmp.Compare(a.Version, b.Version), -1)
 }
 
 // chunkBy yields the runs of neighbours that belong together.
@@ -206,7 +218,7 @@ func (s *split) AppendBatch(ctx context.Context, req spi.AppendBatchRequest) (sp
 		res, err := spi.AppendBatch(ctx, s.shards[shard], part)
 		for k, i := range places[shard] {
 			if err != nil {
-				results[i].Err = s.failed(shard, err)
+				results[i].Err = s.failed(shard, errors.Unwrap(err)) // without the method, as of a result
 			} else {
 				results[i] = res.Results[k]
 			}
@@ -219,11 +231,14 @@ func (s *split) AppendBatch(ctx context.Context, req spi.AppendBatchRequest) (sp
 func (s *split) CopyPrefix(ctx context.Context, req spi.CopyPrefixRequest) (spi.CopyPrefixResponse, error) {
 	var route spi.Route
 	source := at(s, req.From, &route)
-	events, err := spi.ReadPrefix(ctx, source, route, req.From, req.N)
+	prefix, err := spi.ReadPrefix(ctx, source, route, req.From, req.N)
 	if err != nil {
 		return spi.CopyPrefixResponse{}, err
 	}
-	to := spi.AppendIfUnchangedRequest{Execution: req.To, Incarnation: req.Incarnation, Events: events}
+	if prefix.KeyID != (spi.KeyID{}) {
+		return spi.CopyPrefixResponse{}, &spi.KeyMismatchError{Execution: req.To}
+	}
+	to := spi.AppendIfUnchangedRequest{Execution: req.To, Incarnation: req.Incarnation, Events: prefix.Events}
 	target := at(s, req.To, &to.Route)
 	return spi.WritePrefix(ctx, target, to)
 }
@@ -237,7 +252,7 @@ func (s *split) SweepTombstones(ctx context.Context, req spi.SweepTombstonesRequ
 		}
 		res, err := spi.SweepTombstones(ctx, shard, req)
 		if err != nil {
-			return all, s.failed(i, err)
+			return spi.SweepTombstonesResponse{}, s.failed(i, err)
 		}
 		all.Swept += res.Swept
 	}

@@ -30,13 +30,13 @@ func (a *audit) note(ctx context.Context, what string, id spi.ExecutionID, err e
 
 func (a *audit) DeleteExecution(ctx context.Context, req spi.DeleteExecutionRequest) (spi.DeleteExecutionResponse, error) {
 	res, err := spi.DeleteExecution(ctx, a.inner, req)
-	a.note(ctx, "deleted", req.Execution, err)
+	a.note(ctx, "delete", req.Execution, err)
 	return res, err
 }
 
 func (a *audit) TruncatePrefixKeeping(ctx context.Context, req spi.TruncatePrefixKeepingRequest) (spi.TruncatePrefixKeepingResponse, error) {
 	res, err := spi.TruncatePrefixKeeping(ctx, a.inner, req)
-	a.note(ctx, "truncated", req.Execution, err)
+	a.note(ctx, "truncate", req.Execution, err)
 	return res, err
 }
 

@@ -36,7 +36,7 @@ func TestADeletionIsNoted(t *testing.T) {
 	if _, err := spi.DeleteExecution(t.Context(), s, spi.DeleteExecutionRequest{Execution: "order-1", Incarnation: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "msg=deleted execution=order-1") {
+	if !strings.Contains(out.String(), "msg=delete execution=order-1") {
 		t.Error(out.String())
 	}
 }

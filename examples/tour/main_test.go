@@ -9,7 +9,7 @@ const want = `appended up to 3
 again: duplicate true, head 3
 node A: acquired true, token 1
 node B: acquired false, token 1
-without it: Append: execution "order-1" is fenced at 1 (the token is 1)
+without the token: Append: execution "order-1" is fenced at 1
 listed: ["order-1"]
 listed: ["4:acme/order-1"]
 `

@@ -1,0 +1,48 @@
+package conformance
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/loomgate/loomgate/backends/memory"
+	"github.com/loomgate/loomgate/spi"
+)
+
+// TestMethodsAreComplete finds a method that the claims would leave out.
+func TestMethodsAreComplete(t *testing.T) {
+	var want, got []string
+	for m := range reflect.TypeFor[spi.Decorator]().Methods() {
+		if m.Name != "Caps" && m.Name != "Layer" {
+			want = append(want, m.Name)
+		}
+	}
+	for _, m := range methods {
+		got = append(got, m.name)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the claims are about %v, not %v", got, want)
+	}
+}
+
+// TestRoutedCallsAreComplete finds a method with a route that nobody tries at the
+// wrong shard.
+func TestRoutedCallsAreComplete(t *testing.T) {
+	f := newFixture(t, func(t *testing.T) *spi.Store { return must(t)(memory.New()) })
+	tried := map[string]bool{}
+	for _, c := range f.routedCalls(spi.Route{}) {
+		method, _, _ := strings.Cut(c.name, " ") // some are tried in several ways
+		tried[method] = true
+	}
+	for m := range reflect.TypeFor[spi.Decorator]().Methods() {
+		if m.Type.NumIn() < 2 {
+			continue
+		}
+		if _, routed := m.Type.In(1).FieldByName("Route"); routed && !tried[m.Name] {
+			t.Errorf("%s is not tried", m.Name)
+		}
+	}
+}
