@@ -184,7 +184,7 @@ func proveUnreachable(_ *fixture, ts *tenants) {
 		if err != nil {
 			ts.Fatal(err)
 		}
-		attacker := spi.TenantName("attacker-" + victim)
+		attacker := "attacker-" + victim
 		ts.as(victim).script(uint64(i), "", nil)
 		ts.wantSame(attacker, scope.Prefix(), func(step int) { ts.as(victim).script(uint64(step), "", nil) })
 		ts.wantSame(victim+"-2", "", func(step int) {

@@ -35,8 +35,8 @@ var timers = topic{"timers", []testCase{
 		spi.CapTimers,
 		func(f *fixture) {
 			now := f.due(spi.DueTimersRequest{}).Now
-			soon := f.schedule("soon", now.Add(3*time.Millisecond))
-			f.wantPunctual(f.schedule("sooner", now.Add(2*time.Millisecond)), soon)
+			soon := f.schedule("soon", now.Add(2*clockSpread+time.Millisecond))
+			f.wantPunctual(f.schedule("sooner", now.Add(2*clockSpread)), soon)
 		},
 	},
 	{

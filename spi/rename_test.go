@@ -35,7 +35,7 @@ func TestARenamedErrorTellsOuterNamesOnly(t *testing.T) {
 		}
 	}
 	ambiguous, _ := errors.AsType[*AmbiguousError](RenameError(&AmbiguousError{"secret/e", driver}, outer))
-	if internal, ok := errors.AsType[*InternalError](ambiguous.Cause); !ok || internal.Cause != driver {
+	if internal, ok := errors.AsType[*InternalError](ambiguous.Cause); !ok || !errors.Is(internal.Cause, driver) {
 		t.Error("the cause is lost to the operator")
 	}
 	inner := &ConflictError{Execution: "secret/e"}

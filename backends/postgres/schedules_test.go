@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loomgate/loomgate/backends/postgres"
 	"github.com/loomgate/loomgate/internal/pgtest"
 	"github.com/loomgate/loomgate/spi"
 )
@@ -20,9 +21,10 @@ import (
 // A rival is a transaction that a test plays by hand, beside a store.
 type rival struct {
 	*testing.T
-	store *spi.Store
-	conn  *pgx.Conn
-	watch *pgx.Conn // looks on, outside of any transaction
+	store   *spi.Store
+	patient *spi.Store // the same, whose statements may take minutes
+	conn    *pgx.Conn
+	watch   *pgx.Conn // looks on, outside of any transaction
 }
 
 func newRival(t *testing.T) *rival {
@@ -36,7 +38,7 @@ func newRival(t *testing.T) *rival {
 		t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
 		return conn
 	}
-	return &rival{t, open(t, db).Store(), connect(), connect()}
+	return &rival{t, open(t, db).Store(), open(t, db, postgres.StatementTimeout(5*time.Minute)).Store(), connect(), connect()}
 }
 
 // do runs statements of the rival's transaction.
@@ -141,6 +143,20 @@ func TestAPlainAppendWaitsForADeletionAndLeavesNoOrphan(t *testing.T) {
 	}
 	if head := r.head("e"); head.Head != 0 {
 		t.Errorf("an orphan is at %d", head.Head)
+	}
+}
+
+func TestAnAppendThatWaitedForANewLogIsNotJudgedByTheOldOne(t *testing.T) {
+	r := newRival(t)
+	r.append("e", 0, "Noted", "Noted")
+	r.begin()
+	r.do("SELECT FROM loomgate.executions WHERE execution_id = 'e' FOR UPDATE")
+	end := r.waits(func() error { return r.tryAppend(spi.AppendRequest{Execution: "e", ExpectedHead: 2}, "Noted") })
+	r.do("DELETE FROM loomgate.events WHERE execution_id = 'e'", "UPDATE loomgate.executions SET incarnation = 2 WHERE execution_id = 'e'")
+	r.insert("e", 1, false)
+	r.do("COMMIT")
+	if got := want[*spi.ConflictError](t, end()).Head; got != 1 {
+		t.Errorf("the conflict's head is %d", got)
 	}
 }
 
@@ -280,7 +296,7 @@ func (r *rival) own() spi.Route {
 }
 
 func (r *rival) freeze() error {
-	_, err := spi.ChangeOwnership(r.Context(), r.store, spi.ChangeOwnershipRequest{
+	_, err := spi.ChangeOwnership(r.Context(), r.patient, spi.ChangeOwnershipRequest{
 		ExpectedVersion: 1, Slots: []spi.SlotRecord{{Slot: 7, State: spi.SlotFrozen, Epoch: 1}},
 	})
 	return err
@@ -314,7 +330,8 @@ func TestAChangeOfOwnershipDoesNotHoldWritesUpForLong(t *testing.T) {
 	r := newRival(t)
 	route := r.own()
 	r.begin() // a write that hangs
-	if unavailable := want[*spi.UnavailableError](t, r.freeze()); unavailable.Cause == nil {
+	end := r.waits(r.freeze)
+	if unavailable := want[*spi.UnavailableError](t, end()); unavailable.Cause == nil {
 		t.Error("it has no cause")
 	}
 	if err := r.tryAppend(spi.AppendRequest{Route: route, Execution: "e"}, "Noted"); err != nil {

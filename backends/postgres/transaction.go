@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loomgate/loomgate/spi"
 )
@@ -65,7 +63,7 @@ func (s *store) run(ctx context.Context, begin []string, statements []statement)
 	if err != nil {
 		return false, err
 	}
-	defer release(conn)
+	defer conn.Release() // which closes a connection that an error has left in a transaction
 	batch := &pgx.Batch{}
 	for _, sql := range begin {
 		batch.Queue(sql)
@@ -113,21 +111,6 @@ func readResults(results pgx.BatchResults, begin int, statements []statement) er
 }
 
 var errRolledBack = errors.New("the transaction was rolled back")
-
-// release gives a connection back, out of any transaction: an error leaves out the
-// COMMIT. What cannot be undone in a moment is closed.
-func release(conn *pgxpool.Conn) {
-	defer conn.Release() // which closes a connection that is still in a transaction
-	c := conn.Conn()
-	if c.IsClosed() || c.PgConn().TxStatus() == 'I' {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if _, err := c.Exec(ctx, "ROLLBACK", pgx.QueryExecModeSimpleProtocol); err != nil {
-		_ = c.Close(ctx)
-	}
-}
 
 // rolledBack reports whether the server said itself that a statement failed. It
 // answers in order, so a COMMIT behind it was not done. A FATAL error may also end

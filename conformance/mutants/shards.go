@@ -28,6 +28,18 @@ var shards = []Mutant{
 		sharding(func(s split) methods { return silentlyPartial{s} }),
 	},
 	{
+		"silently partial refs",
+		"A shard that fails is left out of a page of refs.",
+		"sharding/a shard that fails fails the page with an error that names it, and no other execution",
+		sharding(func(s split) methods { return silentlyPartialRefs{s} }),
+	},
+	{
+		"silently partial sweep",
+		"A shard that fails has nothing to sweep.",
+		"sharding/a shard that fails fails the page with an error that names it, and no other execution",
+		sharding(func(s split) methods { return silentlyPartialSweep{s} }),
+	},
+	{
 		"nameless shard error",
 		"The error of a page does not say which shard has failed.",
 		"sharding/a shard that fails fails the page with an error that names it, and no other execution",
@@ -171,6 +183,26 @@ type silentlyPartial struct{ split }
 
 func (m silentlyPartial) ListExecutions(ctx context.Context, req spi.ListExecutionsRequest) (spi.ListExecutionsResponse, error) {
 	return joined(m.pages(ctx, req, func(error) {}), req.Limit), ctx.Err()
+}
+
+type silentlyPartialRefs struct{ split }
+
+func (m silentlyPartialRefs) ListRefs(ctx context.Context, req spi.ListRefsRequest) (spi.ListRefsResponse, error) {
+	res, err := m.sound.ListRefs(ctx, req)
+	if err != nil && ctx.Err() == nil {
+		return spi.ListRefsResponse{}, nil
+	}
+	return res, err
+}
+
+type silentlyPartialSweep struct{ split }
+
+func (m silentlyPartialSweep) SweepTombstones(ctx context.Context, req spi.SweepTombstonesRequest) (spi.SweepTombstonesResponse, error) {
+	res, err := m.sound.SweepTombstones(ctx, req)
+	if err != nil && ctx.Err() == nil {
+		return spi.SweepTombstonesResponse{}, nil
+	}
+	return res, err
 }
 
 type namelessError struct{ split }

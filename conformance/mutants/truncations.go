@@ -2,6 +2,8 @@ package mutants
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/loomgate/loomgate/spi"
 )
@@ -43,6 +45,28 @@ var truncations = []Mutant{
 		"truncations/an append whose duplicate might be below the floor is refused (invariant 4)",
 		store(func(s sound) methods { return appendPastFloor{s} }),
 	},
+	{
+		"conflict with what a truncation left",
+		"The retry of an append that was cut in two is a conflict, so its writer appends it anew.",
+		"truncations/an append whose duplicate might be below the floor is refused (invariant 4)",
+		store(func(s sound) methods { return conflictsWithRest{s} }),
+	},
+}
+
+type conflictsWithRest struct{ sound }
+
+func (m conflictsWithRest) Append(ctx context.Context, req spi.AppendRequest) (spi.AppendResponse, error) {
+	res, err := m.sound.Append(ctx, req)
+	if _, truncated := errors.AsType[*spi.TruncatedError](err); !truncated {
+		return res, err
+	}
+	now := headOf(ctx, m.Inner, req.Route, req.Execution)
+	last := req.Events[len(req.Events)-1].ID
+	rest, readErr := spi.Read(ctx, m.Inner, spi.ReadRequest{Route: req.Route, Execution: req.Execution, Limit: spi.MaxLimit})
+	if readErr == nil && slices.ContainsFunc(rest.Events, func(e spi.Event) bool { return e.ID == last }) {
+		return res, &spi.ConflictError{Execution: req.Execution, Head: now.Head, Reused: true}
+	}
+	return res, err
 }
 
 type renumbers struct{ sound }
