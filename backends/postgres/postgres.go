@@ -79,7 +79,12 @@ func Open(ctx context.Context, dsn string, opts ...Option) (*Database, error) {
 		return nil, err
 	}
 	s := &store{pool: pool, begin: o.begin()}
-	d.store, err = spi.Open(spi.Backend{Events: s, Timers: s, Refs: s, Leases: s, DataKeys: s, Ownership: s})
+	backend, err := d.backend(ctx, s)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	d.store, err = spi.Open(backend)
 	s.self = d.store
 	return d, err
 }
@@ -148,15 +153,6 @@ type store struct {
 	begin begins
 	self  *spi.Store // for what is made of other calls
 }
-
-var _ interface {
-	spi.EventMethods
-	spi.TimerMethods
-	spi.RefMethods
-	spi.LeaseMethods
-	spi.DataKeyMethods
-	spi.OwnershipMethods
-} = (*store)(nil)
 
 // The SQL states that this package tells apart.
 const (

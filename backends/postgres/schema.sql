@@ -1,10 +1,8 @@
 -- The schema of a shard. All ids are COLLATE "C": UTF-8 byte order, which is
 -- Unicode code point order, whatever the database's own collation is.
 
-CREATE SCHEMA IF NOT EXISTS loomgate;
-
 -- One row: which schema this is.
-CREATE TABLE loomgate.schema_version (
+CREATE TABLE IF NOT EXISTS loomgate.schema_version (
 	one     boolean PRIMARY KEY DEFAULT true CHECK (one),
 	version integer NOT NULL,
 	events  text    NOT NULL -- the version of the events group that wrote it
@@ -13,7 +11,7 @@ CREATE TABLE loomgate.schema_version (
 -- The directory: one row for each execution that has, or had, events, a fence or a
 -- data key. It is what a page reads and what a write locks. A plain append never
 -- changes it, so pages stay index-only.
-CREATE TABLE loomgate.executions (
+CREATE TABLE IF NOT EXISTS loomgate.executions (
 	execution_id text COLLATE "C" PRIMARY KEY,
 	slot         integer NOT NULL,
 	fence        bigint  NOT NULL DEFAULT 0,
@@ -24,10 +22,10 @@ CREATE TABLE loomgate.executions (
 	shredded     boolean NOT NULL DEFAULT false,
 	deleted_at   timestamptz
 ) WITH (fillfactor = 90);
-CREATE INDEX executions_live ON loomgate.executions (execution_id) INCLUDE (slot) WHERE live;
-CREATE INDEX executions_deleted ON loomgate.executions (execution_id) WHERE incarnation > 1 AND NOT live;
+CREATE INDEX IF NOT EXISTS executions_live ON loomgate.executions (execution_id) INCLUDE (slot) WHERE live;
+CREATE INDEX IF NOT EXISTS executions_deleted ON loomgate.executions (execution_id) WHERE incarnation > 1 AND NOT live;
 
-CREATE TABLE loomgate.events (
+CREATE TABLE IF NOT EXISTS loomgate.events (
 	execution_id text COLLATE "C" NOT NULL,
 	sequence     bigint      NOT NULL,
 	event_id     uuid        NOT NULL,
@@ -42,7 +40,7 @@ CREATE TABLE loomgate.events (
 	PRIMARY KEY (execution_id, sequence)
 );
 
-CREATE TABLE loomgate.timers (
+CREATE TABLE IF NOT EXISTS loomgate.timers (
 	execution_id text COLLATE "C" NOT NULL,
 	wake_at      timestamptz NOT NULL,
 	slot         integer     NOT NULL,
@@ -50,9 +48,9 @@ CREATE TABLE loomgate.timers (
 	version      bigint      NOT NULL,
 	PRIMARY KEY (execution_id, wake_at)
 );
-CREATE INDEX timers_due ON loomgate.timers (wake_at, execution_id);
+CREATE INDEX IF NOT EXISTS timers_due ON loomgate.timers (wake_at, execution_id);
 
-CREATE TABLE loomgate.refs (
+CREATE TABLE IF NOT EXISTS loomgate.refs (
 	name         text COLLATE "C" PRIMARY KEY,
 	slot         integer NOT NULL,
 	execution_id text COLLATE "C" NOT NULL,
@@ -61,7 +59,7 @@ CREATE TABLE loomgate.refs (
 );
 
 -- The earlier places of each ref.
-CREATE TABLE loomgate.lineage (
+CREATE TABLE IF NOT EXISTS loomgate.lineage (
 	name         text COLLATE "C" NOT NULL,
 	version      bigint NOT NULL,
 	execution_id text COLLATE "C" NOT NULL,
@@ -69,7 +67,7 @@ CREATE TABLE loomgate.lineage (
 	PRIMARY KEY (name, version)
 );
 
-CREATE TABLE loomgate.leases (
+CREATE TABLE IF NOT EXISTS loomgate.leases (
 	name       text COLLATE "C" PRIMARY KEY,
 	slot       integer     NOT NULL,
 	holder     text        NOT NULL,
@@ -77,7 +75,7 @@ CREATE TABLE loomgate.leases (
 	expires_at timestamptz NOT NULL
 );
 
-CREATE TABLE loomgate.data_keys (
+CREATE TABLE IF NOT EXISTS loomgate.data_keys (
 	owner      text COLLATE "C" NOT NULL,
 	version    bigint  NOT NULL,
 	slot       integer NOT NULL,
@@ -88,10 +86,10 @@ CREATE TABLE loomgate.data_keys (
 );
 
 -- Versions of timers and refs, and tokens of leases: none is ever used twice.
-CREATE SEQUENCE loomgate.versions;
+CREATE SEQUENCE IF NOT EXISTS loomgate.versions;
 
 -- What this shard says of itself. No row: it has no identity, and nothing is routed.
-CREATE TABLE loomgate.identity (
+CREATE TABLE IF NOT EXISTS loomgate.identity (
 	one              boolean PRIMARY KEY DEFAULT true CHECK (one),
 	cluster          text    NOT NULL,
 	shard            text    NOT NULL,
@@ -101,16 +99,16 @@ CREATE TABLE loomgate.identity (
 	version          bigint  NOT NULL
 );
 
-CREATE TABLE loomgate.slots (
+CREATE TABLE IF NOT EXISTS loomgate.slots (
 	slot   integer  PRIMARY KEY,
 	state  smallint NOT NULL, -- 1 owned, 2 frozen, 3 released, 4 receiving
 	epoch  bigint   NOT NULL,
 	peer   text     NOT NULL,
 	tenant text     NOT NULL
 );
-CREATE INDEX slots_unlisted ON loomgate.slots (slot) WHERE state > 2; -- what pages leave out
+CREATE INDEX IF NOT EXISTS slots_unlisted ON loomgate.slots (slot) WHERE state > 2; -- what pages leave out
 
 -- Every write locks this table in ROW SHARE mode before it looks at slots, and a
 -- change of slots in EXCLUSIVE mode: a change waits for the writes under way, and
 -- a write that comes later sees it.
-CREATE TABLE loomgate.slot_barrier ();
+CREATE TABLE IF NOT EXISTS loomgate.slot_barrier ();
