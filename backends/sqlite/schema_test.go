@@ -15,7 +15,7 @@ import (
 // execute runs SQL on a file, as another program would.
 func execute(t *testing.T, path string, statements ...string) {
 	t.Helper()
-	db := must[*sql.DB](t)(sql.Open("sqlite", path))
+	db := must[*sql.DB](t)(sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)"))
 	defer db.Close()
 	for _, s := range statements {
 		if _, err := db.ExecContext(t.Context(), s); err != nil {

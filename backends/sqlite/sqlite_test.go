@@ -130,7 +130,7 @@ func wantError[E error](t *testing.T, err error) E {
 // hold takes the lock for writing, as another process does, until release is called.
 func hold(t *testing.T, path string) (release func()) {
 	t.Helper()
-	db := must[*sql.DB](t)(sql.Open("sqlite", path))
+	db := must[*sql.DB](t)(sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)"))
 	t.Cleanup(func() { db.Close() })
 	c := must[*sql.Conn](t)(db.Conn(t.Context()))
 	must[sql.Result](t)(c.ExecContext(t.Context(), `BEGIN IMMEDIATE`))
@@ -316,7 +316,7 @@ func TestTheLogShrinksWhenNothingPinsIt(t *testing.T) {
 	s := open(t, path, sqlite.WithWALLimit(limit))
 	fill(t, s, "first", 1)
 
-	db := must[*sql.DB](t)(sql.Open("sqlite", path))
+	db := must[*sql.DB](t)(sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)"))
 	defer db.Close()
 	reader := must[*sql.Tx](t)(db.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true}))
 	var n int
