@@ -356,7 +356,7 @@ func (f *fixture) script(seed uint64, prefix string, between func(step int)) []s
 		},
 		func() {
 			res, err := spi.Head(f.ctx, f.store, spi.HeadRequest{Execution: pick(4)})
-			answer("head", err, res.Head, res.Fence, res.Incarnation, res.Floor, res.KeyID != spi.KeyID{}, res.Shredded)
+			answer("head", err, res.Head, res.Fence, res.Incarnation, res.Floor)
 		},
 		func() {
 			res, err := spi.ListExecutions(f.ctx, f.store, spi.ListExecutionsRequest{Prefix: []string{"", "e"}[random.IntN(2)], After: string(pick(4)), Limit: 2})

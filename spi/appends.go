@@ -1,7 +1,6 @@
 package spi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +118,7 @@ func validTarget(route Route, id ExecutionID, fence, incarnation, sinceSeq, head
 		return err
 	}
 	if fence < 0 || incarnation < 0 {
-		return cmp.Or(notNegative("fence", fence), notNegative("incarnation", incarnation))
+		return first(notNegative("fence", fence), notNegative("incarnation", incarnation))
 	}
 	return validSince(sinceSeq, head)
 }

@@ -8,7 +8,7 @@ import (
 // A Prefix is the beginning of a log, to be copied.
 type Prefix struct {
 	Events []Event // without sequence and fence
-	KeyID  KeyID   // the data key that the payloads are encrypted under; zero if none
+	Keyed  bool    // the payloads are encrypted under the data key of the execution
 }
 
 // copyTries bounds how often a copy begins again because others were at work on its
@@ -43,16 +43,17 @@ func readPrefixOnce(ctx context.Context, s *Store, route Route, id ExecutionID, 
 		return Prefix{}, false, &TruncatedError{id, before.Floor}
 	case n > MaxEvents:
 		return Prefix{}, false, &TooLargeError{id}
-	case before.Shredded:
-		return Prefix{}, false, &ShreddedError{KeyOwner(id)}
 	}
-	prefix.KeyID = before.KeyID
 	size := 0
 	for int64(len(prefix.Events)) < n {
 		page, err := Read(ctx, s, ReadRequest{Route: route, Execution: id, After: int64(len(prefix.Events)), Until: n, Limit: MaxLimit})
 		if err != nil {
 			return Prefix{}, false, err
 		}
+		if page.Shredded {
+			return Prefix{}, false, &ShreddedError{KeyOwner(id)}
+		}
+		prefix.Keyed = page.Keyed
 		if page.Incarnation != before.Incarnation || page.Floor != before.Floor || len(page.Events) == 0 {
 			return Prefix{}, true, nil
 		}

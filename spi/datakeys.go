@@ -1,7 +1,6 @@
 package spi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 )
@@ -128,27 +127,27 @@ func (r CreateDataKeyRequest) Validate() error {
 	if k.ID == (KeyID{}) {
 		return &InvalidArgumentError{"key id", "is missing"}
 	}
-	return cmp.Or(r.Route.validate(), k.Owner.Validate(), positive("version", k.Version), validWrapping(k.WrappedBy, k.Wrapped))
+	return first(r.Route.validate(), k.Owner.Validate(), positive("version", k.Version), validWrapping(k.WrappedBy, k.Wrapped))
 }
 
 // Validate implements the rules of [GetDataKeyRequest].
 func (r GetDataKeyRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Owner.Validate(), notNegative("version", r.Version))
+	return first(r.Route.validate(), r.Owner.Validate(), notNegative("version", r.Version))
 }
 
 // Validate implements the rules of [DestroyDataKeyRequest].
 func (r DestroyDataKeyRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Owner.Validate(), positive("version", r.Version))
+	return first(r.Route.validate(), r.Owner.Validate(), positive("version", r.Version))
 }
 
 // Validate implements the rules of [ListDataKeysRequest].
 func (r ListDataKeysRequest) Validate() error {
-	return cmp.Or(validPage(r.Prefix, r.After, r.Limit), notNegative("known ownership", r.KnownOwnership))
+	return first(validPage(r.Prefix, r.After, r.Limit), notNegative("known ownership", r.KnownOwnership))
 }
 
 // Validate implements the rules of [RewrapDataKeyRequest].
 func (r RewrapDataKeyRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Owner.Validate(), positive("version", r.Version),
+	return first(r.Route.validate(), r.Owner.Validate(), positive("version", r.Version),
 		validName("old wrapping key", r.OldWrappedBy, 1, MaxDescription), validWrapping(r.WrappedBy, r.Wrapped))
 }
 

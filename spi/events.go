@@ -1,7 +1,6 @@
 package spi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -195,6 +194,8 @@ type (
 		More        bool // Limit or MaxBytes ended it
 		Incarnation int64
 		Floor       int64 // from here on no event is missing; 1 if never truncated
+		Keyed       bool  // the execution has a data key
+		Shredded    bool  // it had one, which was destroyed
 	}
 
 	// A HeadRequest names an execution.
@@ -203,14 +204,13 @@ type (
 		Execution ExecutionID
 	}
 
-	// A HeadResponse says where a log is.
+	// A HeadResponse says where a log is. With more than four fields it would no
+	// longer travel in registers, and a layer would cost twice as much.
 	HeadResponse struct {
 		Head        int64 // 0: no events
 		Fence       int64 // 0: never acquired
 		Incarnation int64
 		Floor       int64
-		KeyID       KeyID // the execution's data key; zero if it has none
-		Shredded    bool  // it had one, which was destroyed
 	}
 
 	// A ListExecutionsRequest asks for a page of ids.
@@ -318,30 +318,30 @@ func (r ReadRequest) Validate() error {
 	if r.MaxBytes < 0 || r.MaxBytes > MaxReadBytes {
 		return &InvalidArgumentError{"max bytes", fmt.Sprintf("is %d, not 0 to %d", r.MaxBytes, MaxReadBytes)}
 	}
-	return cmp.Or(r.Route.validate(), r.Execution.Validate(), notNegative("after", r.After), notNegative("until", r.Until), validLimit(r.Limit))
+	return first(r.Route.validate(), r.Execution.Validate(), notNegative("after", r.After), notNegative("until", r.Until), validLimit(r.Limit))
 }
 
 // Validate implements the rules of [HeadRequest].
-func (r HeadRequest) Validate() error { return cmp.Or(r.Route.validate(), r.Execution.Validate()) }
+func (r HeadRequest) Validate() error { return first(r.Route.validate(), r.Execution.Validate()) }
 
 // Validate implements the rules of [ListExecutionsRequest].
 func (r ListExecutionsRequest) Validate() error {
-	return cmp.Or(validPage(r.Prefix, r.After, r.Limit), notNegative("known ownership", r.KnownOwnership))
+	return first(validPage(r.Prefix, r.After, r.Limit), notNegative("known ownership", r.KnownOwnership))
 }
 
 // Validate implements the rules of [AcquireFenceRequest].
 func (r AcquireFenceRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Execution.Validate(), notNegative("incarnation", r.Incarnation))
+	return first(r.Route.validate(), r.Execution.Validate(), notNegative("incarnation", r.Incarnation))
 }
 
 // Validate implements the rules of [AcquireFenceIfRequest].
 func (r AcquireFenceIfRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Execution.Validate(), notNegative("incarnation", r.Incarnation), notNegative("fence", r.Fence), notNegative("park sequence", r.ParkSeq))
+	return first(r.Route.validate(), r.Execution.Validate(), notNegative("incarnation", r.Incarnation), notNegative("fence", r.Fence), notNegative("park sequence", r.ParkSeq))
 }
 
 // Validate implements the rules of [CopyPrefixRequest].
 func (r CopyPrefixRequest) Validate() error {
-	if err := cmp.Or(r.FromRoute.validate(), r.From.Validate(), r.Route.validate(), r.To.Validate(), notNegative("incarnation", r.Incarnation), positive("n", r.N)); err != nil {
+	if err := first(r.FromRoute.validate(), r.From.Validate(), r.Route.validate(), r.To.Validate(), notNegative("incarnation", r.Incarnation), positive("n", r.N)); err != nil {
 		return err
 	}
 	if r.From == r.To {
@@ -352,7 +352,7 @@ func (r CopyPrefixRequest) Validate() error {
 
 // Validate implements the rules of [TruncatePrefixKeepingRequest].
 func (r TruncatePrefixKeepingRequest) Validate() error {
-	if err := cmp.Or(r.Route.validate(), r.Execution.Validate(), positive("incarnation", r.Incarnation), positive("before", r.Before)); err != nil {
+	if err := first(r.Route.validate(), r.Execution.Validate(), positive("incarnation", r.Incarnation), positive("before", r.Before)); err != nil {
 		return err
 	}
 	if len(r.Keep) > MaxKeep {
@@ -368,12 +368,12 @@ func (r TruncatePrefixKeepingRequest) Validate() error {
 
 // Validate implements the rules of [DeleteExecutionRequest].
 func (r DeleteExecutionRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Execution.Validate(), positive("incarnation", r.Incarnation))
+	return first(r.Route.validate(), r.Execution.Validate(), positive("incarnation", r.Incarnation))
 }
 
 // Validate implements the rules of [SweepTombstonesRequest].
 func (r SweepTombstonesRequest) Validate() error {
-	return cmp.Or(validName("prefix", r.Prefix, 0, MaxID), notNegative("older than", int64(r.OlderThan)), validLimit(r.Limit))
+	return first(validName("prefix", r.Prefix, 0, MaxID), notNegative("older than", int64(r.OlderThan)), validLimit(r.Limit))
 }
 
 // Read returns a part of a log; see [EventBackend.Read].

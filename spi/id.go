@@ -90,10 +90,10 @@ func uuidText(id [16]byte) string {
 }
 
 func validName(field, s string, shortest, longest int) error {
-	if rule := nameFault(s, shortest, longest); rule != "" {
-		return &InvalidArgumentError{field, rule}
+	if len(s) >= shortest && len(s) <= longest && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return nil // every call comes this way
 	}
-	return nil
+	return &InvalidArgumentError{field, nameFault(s, shortest, longest)}
 }
 
 // nameFault returns the rule that a name breaks, or "".

@@ -1,7 +1,6 @@
 package spi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -76,17 +75,17 @@ type (
 
 // Validate implements the rules of [AcquireLeaseRequest].
 func (r AcquireLeaseRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Name.Validate(), validName("holder", r.Holder, 1, MaxDescription), validTTL(r.TTL))
+	return first(r.Route.validate(), r.Name.Validate(), validName("holder", r.Holder, 1, MaxDescription), validTTL(r.TTL))
 }
 
 // Validate implements the rules of [RenewLeaseRequest].
 func (r RenewLeaseRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Name.Validate(), positive("token", r.Token), validTTL(r.TTL))
+	return first(r.Route.validate(), r.Name.Validate(), positive("token", r.Token), validTTL(r.TTL))
 }
 
 // Validate implements the rules of [ReleaseLeaseRequest].
 func (r ReleaseLeaseRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Name.Validate(), positive("token", r.Token))
+	return first(r.Route.validate(), r.Name.Validate(), positive("token", r.Token))
 }
 
 func validTTL(ttl time.Duration) error {

@@ -47,3 +47,14 @@ func positive(field string, n int64) error {
 	}
 	return nil
 }
+
+// first returns the first error. It is on every call's path, where cmp.Or, which has
+// to compare whatever an interface holds, takes as long as all the rest.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,7 +1,6 @@
 package spi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -189,7 +188,7 @@ func (r ChangeOwnershipRequest) Validate() error {
 		return err
 	}
 	if id := r.Identity; r.ExpectedVersion == 0 || id != (Identity{}) {
-		if err := cmp.Or(validName("cluster", id.Cluster, 1, MaxDescription), validName("shard", id.Shard, 1, MaxDescription),
+		if err := first(validName("cluster", id.Cluster, 1, MaxDescription), validName("shard", id.Shard, 1, MaxDescription),
 			validName("fingerprint", id.Fingerprint, 1, MaxDescription)); err != nil {
 			return err
 		}

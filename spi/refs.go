@@ -1,9 +1,6 @@
 package spi
 
-import (
-	"cmp"
-	"context"
-)
+import "context"
 
 // RefBackend is what a store can do with branch refs: names that point at a place
 // in an execution. A ref may dangle; pruning removes it.
@@ -140,33 +137,33 @@ type (
 
 // Validate implements the rules of [PutRefRequest].
 func (r PutRefRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Name.Validate(), r.Execution.Validate(), notNegative("sequence", r.Sequence), validVersion(r.ExpectedVersion))
+	return first(r.Route.validate(), r.Name.Validate(), r.Execution.Validate(), notNegative("sequence", r.Sequence), validVersion(r.ExpectedVersion))
 }
 
 // Validate implements the rules of [GetRefRequest].
-func (r GetRefRequest) Validate() error { return cmp.Or(r.Route.validate(), r.Name.Validate()) }
+func (r GetRefRequest) Validate() error { return first(r.Route.validate(), r.Name.Validate()) }
 
 // Validate implements the rules of [DeleteRefRequest].
 func (r DeleteRefRequest) Validate() error {
 	if r.ExpectedVersion == 0 {
 		return &InvalidArgumentError{"expected version", "is 0, which no ref has"}
 	}
-	return cmp.Or(r.Route.validate(), r.Name.Validate(), validVersion(r.ExpectedVersion))
+	return first(r.Route.validate(), r.Name.Validate(), validVersion(r.ExpectedVersion))
 }
 
 // Validate implements the rules of [ListRefsRequest].
 func (r ListRefsRequest) Validate() error {
-	return cmp.Or(validPage(r.Prefix, r.After, r.Limit), notNegative("known ownership", r.KnownOwnership))
+	return first(validPage(r.Prefix, r.After, r.Limit), notNegative("known ownership", r.KnownOwnership))
 }
 
 // Validate implements the rules of [PromoteRefRequest].
 func (r PromoteRefRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Name.Validate(), r.Execution.Validate(), notNegative("sequence", r.Sequence), positive("expected version", r.ExpectedVersion))
+	return first(r.Route.validate(), r.Name.Validate(), r.Execution.Validate(), notNegative("sequence", r.Sequence), positive("expected version", r.ExpectedVersion))
 }
 
 // Validate implements the rules of [RefLineageRequest].
 func (r RefLineageRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Name.Validate(), notNegative("before", r.Before), validLimit(r.Limit))
+	return first(r.Route.validate(), r.Name.Validate(), notNegative("before", r.Before), validLimit(r.Limit))
 }
 
 func validVersion(v int64) error {

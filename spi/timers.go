@@ -1,7 +1,6 @@
 package spi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -94,7 +93,7 @@ type (
 // Validate implements the rules of [ScheduleTimerRequest].
 func (r ScheduleTimerRequest) Validate() error {
 	t := r.Timer
-	if err := cmp.Or(r.Route.validate(), t.Execution.Validate(), validWake(t.WakeAt), notNegative("attempt", int64(t.Attempt))); err != nil {
+	if err := first(r.Route.validate(), t.Execution.Validate(), validWake(t.WakeAt), notNegative("attempt", int64(t.Attempt))); err != nil {
 		return err
 	}
 	if t.Attempt > math.MaxInt32 {
@@ -111,12 +110,12 @@ func (r ScheduleTimerRequest) Validate() error {
 
 // Validate implements the rules of [DueTimersRequest].
 func (r DueTimersRequest) Validate() error {
-	return cmp.Or(validName("prefix", r.Prefix, 0, MaxID), validLimit(r.Limit))
+	return first(validName("prefix", r.Prefix, 0, MaxID), validLimit(r.Limit))
 }
 
 // Validate implements the rules of [CompleteTimerRequest].
 func (r CompleteTimerRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Execution.Validate(), validWake(r.WakeAt), positive("version", r.Version))
+	return first(r.Route.validate(), r.Execution.Validate(), validWake(r.WakeAt), positive("version", r.Version))
 }
 
 func validWake(t time.Time) error {

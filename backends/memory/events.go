@@ -113,7 +113,7 @@ func cloneEvents(events []spi.Event) []spi.Event {
 
 func (s *store) Read(ctx context.Context, req spi.ReadRequest) (spi.ReadResponse, error) {
 	res, err := on(ctx, s.mu.RLocker(), s.execution, req.Route, req.Execution, func(e *execution) (spi.ReadResponse, error) {
-		return spi.ReadResponse{Events: e.part(req), Incarnation: e.incarnation, Floor: e.floor}, nil
+		return spi.ReadResponse{Events: e.part(req), Incarnation: e.incarnation, Floor: e.floor, Keyed: e.keyID != spi.KeyID{}, Shredded: e.shredded}, nil
 	})
 	all := res.Events
 	events := all[:min(len(all), req.Limit)]
@@ -145,7 +145,7 @@ func (e *execution) part(req spi.ReadRequest) []spi.Event {
 
 func (s *store) Head(ctx context.Context, req spi.HeadRequest) (spi.HeadResponse, error) {
 	return on(ctx, s.mu.RLocker(), s.execution, req.Route, req.Execution, func(e *execution) (spi.HeadResponse, error) {
-		return spi.HeadResponse{Head: e.head(), Fence: e.fence, Incarnation: e.incarnation, Floor: e.floor, KeyID: e.keyID, Shredded: e.shredded}, nil
+		return spi.HeadResponse{Head: e.head(), Fence: e.fence, Incarnation: e.incarnation, Floor: e.floor}, nil
 	})
 }
 

@@ -161,16 +161,33 @@ ON CONFLICT DO NOTHING`
 // deletion or a truncation would have changed. A claim of the first sequence
 // decides between appends that saw the same head; whoever loses it has seen
 // nothing that counts (again). Only claimed appends write the rest of their events.
-func appendSQL(wait string) string {
+//
+// Payloads are not carried from step to step: the claim fetches each by its place
+// in the parameter. Where every append has one event, the rest is left out.
+func appendSQL(wait string, several bool) string {
 	locked := func(strength, rows string) string {
 		return `SELECT i.ord, d.* FROM i JOIN loomgate.executions d ON d.execution_id = i.id WHERE i.lock = ` + rows + ` FOR ` + strength + ` OF d` + wait
 	}
+	among, inOrder, rest := `e.event_id = bounded.event_id`, `true`, ""
+	if several {
+		// One hash of all ids serves every append: the CASE keeps it from becoming a
+		// join, for which ten thousand events would each be compared with all others.
+		others := `unnest($21::integer[], $22::integer[], $23::uuid[]) AS r(ord, idx, event_id)`
+		among = `CASE WHEN (bounded.ord, e.event_id) IN (SELECT i.ord, i.event_id FROM i UNION ALL SELECT r.ord, r.event_id FROM ` + others + `) THEN true ELSE false END`
+		inOrder = `array_agg(e.event_id ORDER BY e.sequence) = bounded.event_id || ARRAY(SELECT r.event_id FROM ` + others + ` WHERE r.ord = bounded.ord ORDER BY r.idx)`
+		rest = `, rest AS (
+	INSERT INTO loomgate.events (execution_id, sequence, event_id, kind, kernel, answering, fence, recorded_at, size, metadata, payload)
+	SELECT v.id, v.head + 1 + r.idx, r.event_id, r.kind, r.kernel, r.answering, CASE WHEN v.unchanged THEN 0 ELSE v.fence END,
+		coalesce(r.recorded_at, clock_timestamp()), r.size, r.metadata, r.payload
+	FROM v JOIN unnest($21, $22, $23, $24::text[], $25::boolean[], $26::boolean[], $27::timestamptz[], $28::integer[], $29::jsonb[], $30::bytea[])
+		AS r(ord, idx, event_id, kind, kernel, answering, recorded_at, size, metadata, payload) ON r.ord = v.ord
+	WHERE v.outcome = 0 AND v.id IN (SELECT execution_id FROM claim)
+)`
+	}
 	return `WITH i AS MATERIALIZED (
-	SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::uuid[], $9::boolean[], $10::boolean[], $11::smallint[], $12::integer[])
-		WITH ORDINALITY AS i(id, slot, epoch, expected, fence, incarnation, since, key_id, answering, unchanged, lock, n, ord)
-), ev AS MATERIALIZED (
-	SELECT * FROM unnest($13::integer[], $14::integer[], $15::uuid[], $16::text[], $17::boolean[], $18::boolean[], $19::timestamptz[], $20::integer[], $21::jsonb[], $22::bytea[])
-		AS ev(ord, idx, event_id, kind, kernel, answering, recorded_at, size, metadata, payload)
+	SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::uuid[], $9::boolean[], $10::boolean[], $11::smallint[], $12::integer[],
+		$13::uuid[], $14::text[], $15::boolean[], $16::boolean[], $17::timestamptz[], $18::integer[])
+		WITH ORDINALITY AS i(id, slot, epoch, expected, fence, incarnation, since, key_id, answering, unchanged, lock, n, event_id, kind, kernel, event_answering, recorded_at, size, ord)
 ), l AS MATERIALIZED (
 	SELECT * FROM (` + locked("KEY SHARE", "0") + `) k
 	UNION ALL SELECT * FROM (` + locked("NO KEY UPDATE", "1") + `) n
@@ -187,7 +204,7 @@ func appendSQL(wait string) string {
 	LEFT JOIN LATERAL (SELECT d.execution_id, d.incarnation, d.floor, d.live FROM loomgate.executions d WHERE d.execution_id = i.id OFFSET 0) d ON true
 	LEFT JOIN LATERAL (SELECT e.sequence FROM loomgate.events e WHERE e.execution_id = i.id AND l.live ORDER BY e.sequence DESC LIMIT 1) h ON true
 	` + slotProbeSQL + `
-), bounded AS MATERIALIZED (
+), bounded AS (
 	SELECT seen.*, CASE
 		WHEN since > 0 THEN since
 		WHEN expected >= 0 THEN least(expected, head) + 1
@@ -195,9 +212,10 @@ func appendSQL(wait string) string {
 	FROM seen
 ), found AS MATERIALIZED (
 	SELECT bounded.*, CASE WHEN NOT moved AND head >= first_since THEN (
-		SELECT ARRAY[count(*), min(e.sequence - ev.idx), max(e.sequence - ev.idx)]
-		FROM ev JOIN loomgate.events e ON e.event_id = ev.event_id
-		WHERE ev.ord = bounded.ord AND e.execution_id = bounded.id AND e.sequence >= bounded.first_since
+		SELECT ARRAY[count(*), min(e.sequence),
+			(CASE WHEN count(*) = bounded.n AND max(e.sequence) - min(e.sequence) = bounded.n - 1 THEN ` + inOrder + ` ELSE false END)::integer]
+		FROM loomgate.events e
+		WHERE e.execution_id = bounded.id AND e.sequence >= bounded.first_since AND ` + among + `
 	) END AS dup
 	FROM bounded
 ), v AS MATERIALIZED (
@@ -206,7 +224,7 @@ func appendSQL(wait string) string {
 		WHEN moved AND NOT absent THEN 10
 		WHEN incarnation > 0 AND incarnation <> row_incarnation THEN 5
 		WHEN incarnation = 0 AND row_incarnation > 1 AND NOT live THEN 5
-		WHEN dup[1] = n AND dup[2] = dup[3] THEN 1
+		WHEN dup[3] = 1 THEN 1
 		WHEN first_since < row_floor THEN 6
 		WHEN dup[1] > 0 THEN 3
 		WHEN shredded THEN 7
@@ -220,20 +238,14 @@ func appendSQL(wait string) string {
 	FROM found
 ), claim AS (
 	INSERT INTO loomgate.events (execution_id, sequence, event_id, kind, kernel, answering, fence, recorded_at, size, metadata, payload)
-	SELECT v.id, v.head + 1, ev.event_id, ev.kind, ev.kernel, ev.answering, CASE WHEN v.unchanged THEN 0 ELSE v.fence END,
-		coalesce(ev.recorded_at, clock_timestamp()), ev.size, ev.metadata, ev.payload
-	FROM v JOIN ev ON ev.ord = v.ord AND ev.idx = 0
+	SELECT v.id, v.head + 1, v.event_id, v.kind, v.kernel, v.event_answering, CASE WHEN v.unchanged THEN 0 ELSE v.fence END,
+		coalesce(v.recorded_at, clock_timestamp()), v.size, ($19::jsonb[])[v.ord], ($20::bytea[])[v.ord]
+	FROM v
 	WHERE v.outcome = 0
 	ORDER BY v.id COLLATE "C"
 	ON CONFLICT DO NOTHING
 	RETURNING execution_id
-), rest AS (
-	INSERT INTO loomgate.events (execution_id, sequence, event_id, kind, kernel, answering, fence, recorded_at, size, metadata, payload)
-	SELECT v.id, v.head + 1 + ev.idx, ev.event_id, ev.kind, ev.kernel, ev.answering, CASE WHEN v.unchanged THEN 0 ELSE v.fence END,
-		coalesce(ev.recorded_at, clock_timestamp()), ev.size, ev.metadata, ev.payload
-	FROM v JOIN ev ON ev.ord = v.ord AND ev.idx > 0
-	WHERE v.outcome = 0 AND v.id IN (SELECT execution_id FROM claim)
-), revive AS (
+)` + rest + `, revive AS (
 	UPDATE loomgate.executions d SET live = true, deleted_at = NULL
 	FROM v
 	WHERE v.outcome = 0 AND NOT v.live AND d.execution_id = v.id AND v.id IN (SELECT execution_id FROM claim)
@@ -243,10 +255,12 @@ SELECT v.ord, CASE WHEN v.outcome = 0 AND v.id NOT IN (SELECT execution_id FROM 
 FROM v`
 }
 
-var (
-	appendWaiting  = appendSQL("")
-	appendSkipping = appendSQL(" SKIP LOCKED")
-)
+// appends holds the statement for one append alone, which waits for locks, and for
+// a batch, which does not; each for one event an append and for several.
+var appends = [2][2]string{
+	{appendSQL(" SKIP LOCKED", false), appendSQL(" SKIP LOCKED", true)},
+	{appendSQL("", false), appendSQL("", true)},
+}
 
 // transactAppends does items, sorted by execution, in one transaction.
 func (s *store) transactAppends(ctx context.Context, items []item, alone bool) ([]verdict, error) {
@@ -255,7 +269,8 @@ func (s *store) transactAppends(ctx context.Context, items []item, alone bool) (
 	if plant, ok := plantStatement(items); ok {
 		statements = append(statements, plant)
 	}
-	work := statement{sql: appendSkipping, args: appendArgs(items, alone), rows: func(rows pgx.Rows) error {
+	args, several := appendArgs(items, alone)
+	work := statement{args: args, rows: func(rows pgx.Rows) error {
 		seen := 0
 		for ; rows.Next(); seen++ {
 			var ord int
@@ -270,9 +285,7 @@ func (s *store) transactAppends(ctx context.Context, items []item, alone bool) (
 		}
 		return rows.Err()
 	}}
-	if alone {
-		work.sql = appendWaiting
-	}
+	work.sql = appends[index(alone)][index(several)]
 	err := s.write(ctx, items[0].Execution, append(statements, work)...)
 	return verdicts, err
 }
@@ -289,38 +302,71 @@ func plantStatement(items []item) (statement, bool) {
 	return statement{sql: plantSQL, args: []any{ids, slots, epochs}}, len(ids) > 0
 }
 
-// appendArgs lays items and their events out in columns.
-func appendArgs(items []item, alone bool) []any {
-	n, total := len(items), 0
+func index(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// appendArgs lays items out in columns, with the first event of each, and the other
+// events, if there are several, in columns of their own.
+func appendArgs(items []item, alone bool) (args []any, several bool) {
+	n, more := len(items), 0
 	for i := range items {
-		total += len(items[i].Events)
+		more += len(items[i].Events) - 1
 	}
 	ids, slots, epochs := make([]string, n), make([]int32, n), make([]int64, n)
 	expected, fences, incarnations, since := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	keys, answering, unchanged := make([]pgtype.UUID, n), make([]bool, n), make([]bool, n)
 	locks, counts := make([]int16, n), make([]int32, n)
-
-	ords, idxs, eventIDs := make([]int32, 0, total), make([]int32, 0, total), make([]pgtype.UUID, 0, total)
-	kinds, kernel, answers := make([]string, 0, total), make([]bool, 0, total), make([]bool, 0, total)
-	times, sizes := make([]pgtype.Timestamptz, 0, total), make([]int32, 0, total)
-	metadata, payloads := make([]*string, 0, total), make([][]byte, 0, total)
-
+	first, rest := newEventColumns(n), newEventColumns(more)
+	ords, idxs := make([]int32, 0, more), make([]int32, 0, more)
 	for i := range items {
 		it := &items[i]
 		ids[i], slots[i], epochs[i] = string(it.Execution), int32(it.Route.Slot), it.Route.Epoch
 		expected[i], fences[i], incarnations[i], since[i] = it.ExpectedHead, it.Fence, it.Incarnation, it.SinceSeq
 		keys[i] = keyUUID(it.KeyID)
 		answering[i], unchanged[i], locks[i], counts[i] = it.answering, it.unchanged, it.lock(alone), int32(len(it.Events))
-		for k := range it.Events {
-			e := &it.Events[k]
-			ords, idxs, eventIDs = append(ords, int32(i+1)), append(idxs, int32(k)), append(eventIDs, pgtype.UUID{Bytes: e.ID, Valid: true})
-			kinds, kernel, answers = append(kinds, e.Kind), append(kernel, e.Kernel), append(answers, e.Answering())
-			times, sizes = append(times, pgtype.Timestamptz{Time: e.RecordedAt, Valid: !e.RecordedAt.IsZero()}), append(sizes, int32(e.Size()))
-			metadata, payloads = append(metadata, metadataJSON(e.Metadata)), append(payloads, payloadOrNull(e.Payload))
+		first.add(&it.Events[0])
+		for k := 1; k < len(it.Events); k++ {
+			ords, idxs = append(ords, int32(i+1)), append(idxs, int32(k))
+			rest.add(&it.Events[k])
 		}
 	}
-	return []any{
-		ids, slots, epochs, expected, fences, incarnations, since, keys, answering, unchanged, locks, counts,
-		ords, idxs, eventIDs, kinds, kernel, answers, times, sizes, metadata, payloads,
+	args = append([]any{ids, slots, epochs, expected, fences, incarnations, since, keys, answering, unchanged, locks, counts}, first.args()...)
+	if more > 0 {
+		args = append(append(args, ords, idxs), rest.args()...)
 	}
+	return args, more > 0
+}
+
+// eventColumns are events, a column a field.
+type eventColumns struct {
+	ids               []pgtype.UUID
+	kinds             []string
+	kernel, answering []bool
+	times             []pgtype.Timestamptz
+	sizes             []int32
+	metadata          []*string
+	payloads          [][]byte
+}
+
+func newEventColumns(n int) eventColumns {
+	return eventColumns{
+		make([]pgtype.UUID, 0, n), make([]string, 0, n), make([]bool, 0, n), make([]bool, 0, n),
+		make([]pgtype.Timestamptz, 0, n), make([]int32, 0, n), make([]*string, 0, n), make([][]byte, 0, n),
+	}
+}
+
+func (c *eventColumns) add(e *spi.Event) {
+	c.ids = append(c.ids, pgtype.UUID{Bytes: e.ID, Valid: true})
+	c.kinds, c.kernel, c.answering = append(c.kinds, e.Kind), append(c.kernel, e.Kernel), append(c.answering, e.Answering())
+	c.times = append(c.times, pgtype.Timestamptz{Time: e.RecordedAt, Valid: !e.RecordedAt.IsZero()})
+	c.sizes = append(c.sizes, int32(e.Size()))
+	c.metadata, c.payloads = append(c.metadata, metadataJSON(e.Metadata)), append(c.payloads, payloadOrNull(e.Payload))
+}
+
+func (c *eventColumns) args() []any {
+	return []any{c.ids, c.kinds, c.kernel, c.answering, c.times, c.sizes, c.metadata, c.payloads}
 }

@@ -13,7 +13,7 @@ func (s *store) CopyPrefix(ctx context.Context, req spi.CopyPrefixRequest) (res 
 	if err != nil {
 		return res, err
 	}
-	if prefix.KeyID != (spi.KeyID{}) {
+	if prefix.Keyed {
 		return res, &spi.KeyMismatchError{Execution: req.To}
 	}
 	return spi.WritePrefix(ctx, s.self, spi.AppendIfUnchangedRequest{

@@ -31,15 +31,15 @@ type directoryRow struct {
 	there                     bool
 	slot                      spi.Slot
 	fence, incarnation, floor int64
-	live                      bool
+	live, keyed, shredded     bool
 }
 
 // rowSQL is a directoryRow's columns, of d beside c.
-const rowSQL = `c.owned, c.state, c.slot_epoch, d.execution_id IS NOT NULL, coalesce(d.slot, c.slot), coalesce(d.fence, 0), coalesce(d.incarnation, 1), coalesce(d.floor, 1), coalesce(d.live, false)`
+const rowSQL = `c.owned, c.state, c.slot_epoch, d.execution_id IS NOT NULL, coalesce(d.slot, c.slot), coalesce(d.fence, 0), coalesce(d.incarnation, 1), coalesce(d.floor, 1), coalesce(d.live, false), d.key_id IS NOT NULL, coalesce(d.shredded, false)`
 
 // into returns where the columns go.
 func (r *directoryRow) into() []any {
-	return append(r.judgement.into(), &r.there, &r.slot, &r.fence, &r.incarnation, &r.floor, &r.live)
+	return append(r.judgement.into(), &r.there, &r.slot, &r.fence, &r.incarnation, &r.floor, &r.live, &r.keyed, &r.shredded)
 }
 
 // refuseRow returns why a call may not work on the row, or nil. Incarnation 0

@@ -61,7 +61,7 @@ func (s *store) Read(ctx context.Context, req spi.ReadRequest) (res spi.ReadResp
 	if err != nil {
 		return spi.ReadResponse{}, err
 	}
-	res.More, res.Incarnation, res.Floor = len(res.Events) < total, row.incarnation, row.floor
+	res.More, res.Incarnation, res.Floor, res.Keyed, res.Shredded = len(res.Events) < total, row.incarnation, row.floor, row.keyed, row.shredded
 	return res, nil
 }
 
@@ -101,17 +101,16 @@ func rowStatement(route spi.Route, id spi.ExecutionID, rows func(pgx.Rows) error
 
 func (s *store) Head(ctx context.Context, req spi.HeadRequest) (res spi.HeadResponse, err error) {
 	var row directoryRow
-	var key pgtype.UUID
 	err = s.read(ctx, statement{
-		`WITH ` + callSQL + ` SELECT ` + rowSQL + `, d.key_id, coalesce(d.shredded, false), coalesce((SELECT e.sequence FROM loomgate.events e WHERE e.execution_id = $3 ORDER BY e.execution_id DESC, e.sequence DESC LIMIT 1), 0)
+		`WITH ` + callSQL + ` SELECT ` + rowSQL + `, coalesce((SELECT e.sequence FROM loomgate.events e WHERE e.execution_id = $3 ORDER BY e.execution_id DESC, e.sequence DESC LIMIT 1), 0)
 FROM c LEFT JOIN loomgate.executions d ON d.execution_id = $3`,
 		[]any{req.Route.Slot, req.Route.Epoch, string(req.Execution)},
-		one(append(row.into(), &key, &res.Shredded, &res.Head)...),
+		one(append(row.into(), &res.Head)...),
 	})
 	if err == nil {
 		err = s.refuseRow(ctx, req.Route, req.Execution, 0, row)
 	}
-	res.Fence, res.Incarnation, res.Floor, res.KeyID = row.fence, row.incarnation, row.floor, key.Bytes
+	res.Fence, res.Incarnation, res.Floor = row.fence, row.incarnation, row.floor
 	return res, err
 }
 

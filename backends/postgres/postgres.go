@@ -99,9 +99,10 @@ func (o options) configure(c *pgx.ConnConfig) {
 	ms := fmt.Sprint(o.statementTimeout.Milliseconds())
 	c.RuntimeParams["statement_timeout"] = ms
 	c.RuntimeParams["idle_in_transaction_session_timeout"] = ms
-	c.RuntimeParams["jit"] = "off"            // it takes longer than the statements
-	c.RuntimeParams["enable_seqscan"] = "off" // statistics that are stale or missing must not make
-	c.RuntimeParams["enable_sort"] = "off"    // a page read or sort the whole directory
+	c.RuntimeParams["jit"] = "off"                            // it takes longer than the statements
+	c.RuntimeParams["plan_cache_mode"] = "force_generic_plan" // so does planning them
+	c.RuntimeParams["enable_seqscan"] = "off"                 // statistics that are stale or missing must not make
+	c.RuntimeParams["enable_sort"] = "off"                    // a page read or sort the whole directory
 }
 
 // begin returns what begins a write. The isolation is said, since a server's

@@ -101,7 +101,7 @@ func (t *tx) begin(e *execution) error {
 
 func (s *store) Read(ctx context.Context, req spi.ReadRequest) (spi.ReadResponse, error) {
 	return on(ctx, s.read, (*tx).execution, req.Route, req.Execution, func(t *tx, e *execution) (res spi.ReadResponse, err error) {
-		res.Incarnation, res.Floor = e.incarnation, e.floor
+		res.Incarnation, res.Floor, res.Keyed, res.Shredded = e.incarnation, e.floor, e.keyID != spi.KeyID{}, e.shredded
 		if !e.live() {
 			return res, nil
 		}
@@ -182,7 +182,7 @@ func (t *tx) events(log, first, last int64, backward bool, n int) ([]spi.Event, 
 
 func (s *store) Head(ctx context.Context, req spi.HeadRequest) (spi.HeadResponse, error) {
 	return on(ctx, s.read, (*tx).execution, req.Route, req.Execution, func(_ *tx, e *execution) (spi.HeadResponse, error) {
-		return spi.HeadResponse{Head: e.head, Fence: e.fence, Incarnation: e.incarnation, Floor: e.floor, KeyID: e.keyID, Shredded: e.shredded}, nil
+		return spi.HeadResponse{Head: e.head, Fence: e.fence, Incarnation: e.incarnation, Floor: e.floor}, nil
 	})
 }
 

@@ -235,7 +235,7 @@ func (s *split) CopyPrefix(ctx context.Context, req spi.CopyPrefixRequest) (spi.
 	if err != nil {
 		return spi.CopyPrefixResponse{}, err
 	}
-	if prefix.KeyID != (spi.KeyID{}) {
+	if prefix.Keyed {
 		return spi.CopyPrefixResponse{}, &spi.KeyMismatchError{Execution: req.To}
 	}
 	to := spi.AppendIfUnchangedRequest{Execution: req.To, Incarnation: req.Incarnation, Events: prefix.Events}

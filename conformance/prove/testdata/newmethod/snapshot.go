@@ -1,9 +1,6 @@
 package spi
 
-import (
-	"cmp"
-	"context"
-)
+import "context"
 
 // Snapshotter is optional, and nobody has decided about it yet: prove adds it to a
 // copy of this package.
@@ -22,7 +19,7 @@ type SnapshotExecutionResponse struct{ Snapshot []byte }
 
 // Validate implements the rules of [SnapshotExecutionRequest].
 func (r SnapshotExecutionRequest) Validate() error {
-	return cmp.Or(r.Route.validate(), r.Execution.Validate())
+	return first(r.Route.validate(), r.Execution.Validate())
 }
 
 // SnapshotExecution returns a snapshot; see [Snapshotter].
