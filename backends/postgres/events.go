@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"math"
 	"time"
 
@@ -115,19 +116,37 @@ FROM c LEFT JOIN loomgate.executions d ON d.execution_id = $3`,
 }
 
 // listExecutionsSQL is an index-only scan of the live rows, from the cursor on and no
-// further than the page.
-const listExecutionsSQL = `SELECT execution_id FROM loomgate.executions
-WHERE live AND execution_id >= $1 COLLATE "C" AND execution_id < $2 COLLATE "C" AND ` + listedSQL + `
-ORDER BY execution_id COLLATE "C" LIMIT $3::bigint + 1`
+// further than the page. The receipt comes in a row of its own, so that one statement
+// is the whole page.
+const listExecutionsSQL = `SELECT '', (SELECT json_build_object('Shard', n.shard, 'Version', n.version, 'Slots', CASE WHEN n.version <> $4 THEN ARRAY(SELECT s.slot FROM loomgate.slots s WHERE s.state <= 2) END) FROM loomgate.identity n)::text
+UNION ALL (
+	SELECT execution_id, NULL FROM loomgate.executions
+	WHERE live AND execution_id >= $1 COLLATE "C" AND execution_id < $2 COLLATE "C" AND ` + listedSQL + `
+	ORDER BY execution_id COLLATE "C" LIMIT $3::bigint + 1
+)`
 
 func (s *store) ListExecutions(ctx context.Context, req spi.ListExecutionsRequest) (res spi.ListExecutionsResponse, err error) {
 	from, before := bounds(spi.Seek(req.Prefix, req.After))
-	err = s.read(ctx, s.receipt(req.KnownOwnership, &res.Receipt), statement{
+	err = s.read(ctx, statement{
 		listExecutionsSQL,
-		[]any{from, before, req.Limit},
+		[]any{from, before, req.Limit, req.KnownOwnership},
 		func(rows pgx.Rows) error {
-			res.Executions, err = pgx.AppendRows(make([]spi.ExecutionID, 0, min(req.Limit+1, 1024)), rows, pgx.RowTo[spi.ExecutionID])
-			return err
+			var id string
+			var receipt *string
+			for rows.Next() {
+				if err := rows.Scan(&id, &receipt); err != nil {
+					return err
+				}
+				switch {
+				case receipt != nil:
+					if res.Receipt, err = receiptOf(*receipt); err != nil {
+						return err
+					}
+				case id != "":
+					res.Executions = append(res.Executions, spi.ExecutionID(id))
+				}
+			}
+			return rows.Err()
 		},
 	})
 	if len(res.Executions) > req.Limit {
@@ -135,4 +154,21 @@ func (s *store) ListExecutions(ctx context.Context, req spi.ListExecutionsReques
 		res.Next = string(res.Executions[req.Limit-1])
 	}
 	return res, err
+}
+
+// receiptOf returns a receipt whose slots are all there, or left out.
+func receiptOf(text string) (spi.Receipt, error) {
+	var row struct {
+		Shard   string
+		Version int64
+		Slots   []spi.Slot
+	}
+	if err := json.Unmarshal([]byte(text), &row); err != nil {
+		return nil, err
+	}
+	r := spi.ShardReceipt{Shard: row.Shard, Version: row.Version}
+	if row.Slots != nil {
+		r.Slots = append(spi.SlotSet{}, spi.NewSlotSet(row.Slots...)...)
+	}
+	return spi.Receipt{r}, nil
 }

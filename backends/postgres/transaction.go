@@ -48,16 +48,22 @@ func (s *store) write(ctx context.Context, id spi.ExecutionID, statements ...sta
 	}
 }
 
-// read runs statements in one snapshot, in one round trip.
+// read runs statements in one snapshot, in one round trip. A single statement has
+// one by itself.
 func (s *store) read(ctx context.Context, statements ...statement) error {
-	_, err := s.run(ctx, s.begin.read, statements)
+	begin := s.begin.read
+	if len(statements) == 1 && len(begin) == 1 {
+		begin = nil
+	}
+	_, err := s.run(ctx, begin, statements)
 	if err != nil {
 		return s.failed(ctx, err)
 	}
 	return nil
 }
 
-// run reports sent if the server may have got the transaction.
+// run reports sent if the server may have got the transaction. What does not begin
+// does not commit either.
 func (s *store) run(ctx context.Context, begin []string, statements []statement) (sent bool, err error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -71,7 +77,9 @@ func (s *store) run(ctx context.Context, begin []string, statements []statement)
 	for _, st := range statements {
 		batch.Queue(st.sql, st.args...)
 	}
-	batch.Queue("COMMIT")
+	if len(begin) > 0 {
+		batch.Queue("COMMIT")
+	}
 	results := conn.SendBatch(ctx, batch)
 	err = readResults(results, len(begin), statements)
 	if closeErr := results.Close(); err == nil {
@@ -102,6 +110,9 @@ func readResults(results pgx.BatchResults, begin int, statements []statement) er
 		if err = cmp.Or(rows.Err(), err); err != nil {
 			return err
 		}
+	}
+	if begin == 0 {
+		return nil
 	}
 	tag, err := results.Exec()
 	if err == nil && tag.String() == "ROLLBACK" { // a COMMIT of a failed transaction
