@@ -18,7 +18,7 @@ run: ## Run the tour
 
 # Checking the pointers of C code that was translated to Go takes a third of its tests' time.
 test: ## Run every test under the race detector
-	@go test -race -gcflags='modernc.org/...=-d=checkptr=0' ./...
+	@go test -race -timeout 20m -gcflags='modernc.org/...=-d=checkptr=0' ./...
 
 check: lint tidy generated vulnerabilities ## Check format, lint, modules, generated code, vulnerabilities
 
