@@ -48,6 +48,7 @@ func TestAPageIsAnIndexOnlyScanWithoutASort(t *testing.T) {
 				t.Errorf("the plan is\n%s", plan)
 			}
 			// No row beyond the page is read: the scan's actual rows are the page's.
+			plan = strings.ReplaceAll(plan, ".00 loops", " loops") // from version 18 on
 			if !strings.Contains(plan, "rows=1001 loops=1") || strings.Contains(plan, "Rows Removed") {
 				t.Errorf("the plan reads more than the page\n%s", plan)
 			}
