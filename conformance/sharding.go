@@ -339,6 +339,13 @@ func proveReceipt(s *shards) {
 			s.wantReceipt(receipt)
 		}
 	}
+	// Another shard takes the same pin: whose the tenant's names are, nobody can tell.
+	s.each[2].change(s.T, 1, spi.SlotRecord{Slot: spi.FirstPin + 7, State: spi.SlotOwned, Epoch: 1, Tenant: "t"})
+	for _, l := range s.listings() {
+		if names, _, err := l.page("", 1000); err == nil {
+			s.Errorf("with a pin that two shards own the page of %s holds %d", l.what, len(names))
+		}
+	}
 }
 
 // wantReceipt checks a receipt against what the shards say of themselves.

@@ -126,7 +126,7 @@ var timers = topic{"timers", []testCase{
 		},
 	},
 	{
-		"a timer is due again until it is completed",
+		"a timer is due again until it is completed (invariant 14)",
 		spi.CapTimers,
 		func(f *fixture) {
 			timer := f.schedule("patient", longAgo)
