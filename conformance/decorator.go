@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/loomgate/loomgate/backends/memory"
@@ -18,6 +19,9 @@ import (
 // stripped of each optional method and each group in turn, where the decorator must
 // offer no more than it can do; and composed with a small decorator that scopes
 // names and one that splits a store over two, above the decorator and below it.
+//
+// A decorator that is nothing without some method may refuse to be built over a store
+// that lacks it, with an [spi.UnsupportedError] that names it.
 //
 // One of the two stores that a split needs is open's, the other is in memory.
 //
@@ -41,6 +45,9 @@ func Decorator(t *testing.T, open func(t *testing.T) *spi.Store, wrap func(inner
 	})
 	for _, c := range strippable {
 		t.Run("without "+c.String(), func(t *testing.T) {
+			if _, err := wrap(spi.Only(open(t), ^c)); refuses(err, c) {
+				return
+			}
 			run(t, func(t *testing.T) *spi.Store { return wrapped(t, spi.Only(open(t), ^c)) })
 		})
 	}
@@ -59,6 +66,12 @@ func Decorator(t *testing.T, open func(t *testing.T) *spi.Store, wrap func(inner
 	} {
 		t.Run(composed.name, func(t *testing.T) { run(t, composed.open) })
 	}
+}
+
+// refuses reports whether a decorator says that it cannot be without c.
+func refuses(err error, c spi.Caps) bool {
+	unsupported, ok := errors.AsType[*spi.UnsupportedError](err)
+	return ok && unsupported.Cap.Has(c)
 }
 
 // strippable is what a store can do without: each optional method, and each group

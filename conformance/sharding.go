@@ -16,8 +16,9 @@ import (
 // store over several. The shards are the kit's own: they have identities and
 // slots, refuse what is not theirs, and fail when a case tells them to.
 //
-// split puts the decorator over shards. It is called anew for each case.
-func Sharding(t *testing.T, split func(shards ...*spi.Store) (*spi.Store, error)) {
+// split puts the decorator over shards, whose identities state fingerprint as their
+// placement. It is called anew for each case.
+func Sharding(t *testing.T, fingerprint string, split func(shards ...*spi.Store) (*spi.Store, error)) {
 	for _, c := range []struct {
 		sentence string
 		prove    func(*shards)
@@ -36,22 +37,24 @@ func Sharding(t *testing.T, split func(shards ...*spi.Store) (*spi.Store, error)
 		{"shards that leave a slot to nobody, or to two of them, are refused", proveCovered},
 		{"a copy goes from one shard to another, all or none", proveCopies},
 	} {
-		t.Run(c.sentence, func(t *testing.T) { c.prove(newShards(t, split)) })
+		t.Run(c.sentence, func(t *testing.T) { c.prove(newShards(t, fingerprint, split)) })
 	}
 }
 
 // shards is a decorator over shards of the kit's own.
 type shards struct {
 	*fixture
-	each  []*shard
-	split func(...*spi.Store) (*spi.Store, error)
+	each        []*shard
+	fingerprint string
+	split       func(...*spi.Store) (*spi.Store, error)
 }
 
 // A shard is a store with an identity that can be made to misbehave.
 type shard struct {
 	passthrough.Backend
-	name  string
-	store *spi.Store // the shard as the decorator sees it
+	name        string
+	fingerprint string
+	store       *spi.Store // the shard as the decorator sees it
 
 	err error // what every call answers
 	lie lie   // what is done to each page
@@ -82,8 +85,8 @@ const shardCount = 3
 // ownerOf is the shard that owns a slot at first.
 func ownerOf(slot spi.Slot) int { return int(slot) % shardCount }
 
-func newShards(t *testing.T, split func(...*spi.Store) (*spi.Store, error)) *shards {
-	s := &shards{split: split}
+func newShards(t *testing.T, fingerprint string, split func(...*spi.Store) (*spi.Store, error)) *shards {
+	s := &shards{fingerprint: fingerprint, split: split}
 	for i := range shardCount {
 		var slots []spi.SlotRecord
 		for slot := range spi.Slot(spi.HashSlots) {
@@ -91,14 +94,14 @@ func newShards(t *testing.T, split func(...*spi.Store) (*spi.Store, error)) *sha
 				slots = append(slots, spi.SlotRecord{Slot: slot, State: spi.SlotOwned, Epoch: 1})
 			}
 		}
-		s.each = append(s.each, newShard(t, fmt.Sprintf("shard-%c", 'a'+i), slots))
+		s.each = append(s.each, newShard(t, fmt.Sprintf("shard-%c", 'a'+i), fingerprint, slots))
 	}
 	s.fixture = newFixture(t, func(t *testing.T) *spi.Store { return must(t)(split(s.stores()...)) })
 	return s
 }
 
-func newShard(t *testing.T, name string, slots []spi.SlotRecord) *shard {
-	s := &shard{name: name}
+func newShard(t *testing.T, name, fingerprint string, slots []spi.SlotRecord) *shard {
+	s := &shard{name: name, fingerprint: fingerprint}
 	s.Backend = passthrough.Backend{Inner: must(t)(memory.New()), Fault: func() error { return s.err }}
 	s.change(t, 0, slots...)
 	s.store = must(t)(passthrough.Open(s, s.Inner))
@@ -110,7 +113,7 @@ func (s *shard) change(t *testing.T, version int64, slots ...spi.SlotRecord) {
 	t.Helper()
 	_, err := spi.ChangeOwnership(t.Context(), s.Inner, spi.ChangeOwnershipRequest{
 		ExpectedVersion: version, Slots: slots,
-		Identity: spi.Identity{Cluster: "kit", Shard: s.name, Fingerprint: "kit"},
+		Identity: spi.Identity{Cluster: "kit", Shard: s.name, Fingerprint: s.fingerprint},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +248,7 @@ func proveSpread(s *shards) {
 
 // proveWholeKit runs the cases of [Store] over shards, each with shards of its own.
 func proveWholeKit(s *shards) {
-	stores := PerTest(func(t *testing.T) []*spi.Store { return newShards(t, s.split).stores() })
+	stores := PerTest(func(t *testing.T) []*spi.Store { return newShards(t, s.fingerprint, s.split).stores() })
 	run(s.T, func(t *testing.T) *spi.Store { return must(t)(s.split(stores(t)...)) })
 }
 
@@ -506,7 +509,7 @@ func proveOffered(s *shards) {
 			continue // a shard without ownership may be refused
 		}
 		s.Run("without "+c.String(), func(t *testing.T) {
-			some := newShards(t, s.split)
+			some := newShards(t, s.fingerprint, s.split)
 			some.each[1].store = spi.Only(some.each[1].store, ^c)
 			some.store = must(t)(s.split(some.stores()...))
 			for _, claim := range claims.cases {
@@ -517,7 +520,7 @@ func proveOffered(s *shards) {
 }
 
 func proveCovered(s *shards) {
-	twice := newShard(s.T, "shard-twice", []spi.SlotRecord{{Slot: 0, State: spi.SlotOwned, Epoch: 1}})
+	twice := newShard(s.T, "shard-twice", s.fingerprint, []spi.SlotRecord{{Slot: 0, State: spi.SlotOwned, Epoch: 1}})
 	for what, stores := range map[string][]*spi.Store{
 		"a shard is missing":    s.stores()[:shardCount-1],
 		"a slot is owned twice": append(s.stores(), twice.store),

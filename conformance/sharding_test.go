@@ -9,5 +9,5 @@ import (
 )
 
 func TestSplitShards(t *testing.T) {
-	conformance.Sharding(t, func(shards ...*spi.Store) (*spi.Store, error) { return small.Split(t.Context(), shards...) })
+	conformance.Sharding(t, "kit", func(shards ...*spi.Store) (*spi.Store, error) { return small.Split(t.Context(), shards...) })
 }

@@ -91,7 +91,7 @@ func isolation(broken func(tenant) methods) func(*testing.T) {
 func sharding(broken func(split) methods) func(*testing.T) {
 	return func(t *testing.T) {
 		t.Run("sharding", func(t *testing.T) {
-			conformance.Sharding(t, func(shards ...*spi.Store) (*spi.Store, error) {
+			conformance.Sharding(t, "kit", func(shards ...*spi.Store) (*spi.Store, error) {
 				whole, err := small.Split(t.Context(), shards...)
 				if err != nil {
 					return nil, err

@@ -87,7 +87,7 @@ var shards = []Mutant{
 		"sharding/shards that leave a slot to nobody, or to two of them, are refused",
 		func(t *testing.T) {
 			t.Run("sharding", func(t *testing.T) {
-				conformance.Sharding(t, func(shards ...*spi.Store) (*spi.Store, error) {
+				conformance.Sharding(t, "kit", func(shards ...*spi.Store) (*spi.Store, error) {
 					s, err := small.Split(t.Context(), shards...)
 					if _, uncovered := errors.AsType[*spi.CoverageError](err); uncovered {
 						return shards[0], nil
@@ -103,7 +103,7 @@ var shards = []Mutant{
 		"sharding/what one shard does not offer is not offered, or done without it",
 		func(t *testing.T) {
 			t.Run("sharding", func(t *testing.T) {
-				conformance.Sharding(t, func(shards ...*spi.Store) (*spi.Store, error) {
+				conformance.Sharding(t, "kit", func(shards ...*spi.Store) (*spi.Store, error) {
 					whole, err := small.Split(t.Context(), shards...)
 					if err != nil {
 						return nil, err
