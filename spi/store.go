@@ -49,6 +49,7 @@ type Store struct {
 	methods methods
 	caps    Caps
 	layer   Layer    // the decorator's
+	hides   hides    // by layer and all below
 	inner   []*Store // none: a backend
 }
 
@@ -131,34 +132,20 @@ func Wrap(d Decorator, inner ...*Store) (*Store, error) {
 	if err := checkEmbedding(reflect.TypeOf(d)); err != nil {
 		return nil, &OpError{"Wrap", err}
 	}
-	caps, layer := AllCaps, d.Layer()
-	for _, s := range inner {
-		if s == nil {
+	s := &Store{methods: d, layer: d.Layer(), inner: slices.Clone(inner)}
+	caps := AllCaps
+	for _, below := range inner {
+		if below == nil {
 			return nil, &OpError{"Wrap", &InvalidArgumentError{"inner", "has a nil store"}}
 		}
-		if err := s.checkBelow(layer); err != nil {
+		if err := below.hides.checkOrder(&s.layer); err != nil {
 			return nil, &OpError{"Wrap", err}
 		}
-		caps &= s.caps
+		s.hides = s.hides.and(below.hides)
+		caps &= below.caps
 	}
-	return &Store{d, withGroups(d.Caps(caps)), layer, slices.Clone(inner)}, nil
-}
-
-// checkBelow returns a [LayerOrderError] if a decorator in s must not be below
-// outer.
-func (s *Store) checkBelow(outer Layer) error {
-	if len(s.inner) == 0 {
-		return nil
-	}
-	if err := checkOrder(outer, s.layer); err != nil {
-		return err
-	}
-	for _, below := range s.inner {
-		if err := below.checkBelow(outer); err != nil {
-			return err
-		}
-	}
-	return nil
+	s.hides, s.caps = s.hides.under(&s.layer), withGroups(d.Caps(caps))
+	return s, nil
 }
 
 // Only returns s offering no more than c, and no optional method without its
