@@ -15,25 +15,17 @@ func (s *store) CopyPrefix(ctx context.Context, req spi.CopyPrefixRequest) (spi.
 		if err != nil {
 			return res, err
 		}
-		if err := to.meansToWrite(req.Incarnation); err != nil {
+		if err := to.state().CheckWriter(req.Incarnation); err != nil {
 			return res, err
 		}
 		events, err := from.prefix(req.N)
 		if err != nil {
 			return res, err
 		}
-		switch {
-		case to.startsWith(events):
-			res.Duplicate = true
-		case from.shredded:
-			return res, &spi.ShreddedError{Owner: spi.KeyOwner(from.id)}
-		case to.shredded:
-			return res, &spi.ShreddedError{Owner: spi.KeyOwner(to.id)}
-		case from.keyID != spi.KeyID{} || to.keyID != spi.KeyID{}:
-			return res, &spi.KeyMismatchError{Execution: to.id}
-		case to.live():
-			return res, &spi.ConflictError{Execution: to.id, Head: to.head()}
-		default:
+		if res.Duplicate = to.startsWith(events); !res.Duplicate {
+			if err := to.state().CheckCopy(from.state()); err != nil {
+				return res, err
+			}
 			s.write(to, slices.Clone(events), 0) // payloads never change: both have them
 		}
 		res.Head, res.Incarnation = to.head(), to.incarnation
@@ -43,13 +35,8 @@ func (s *store) CopyPrefix(ctx context.Context, req spi.CopyPrefixRequest) (spi.
 
 // prefix returns the first n events, if they can be copied.
 func (e *execution) prefix(n int64) ([]spi.Event, error) {
-	switch {
-	case n > e.head():
-		return nil, &spi.RangeError{Execution: e.id, Head: e.head()}
-	case e.floor > 1:
-		return nil, &spi.TruncatedError{Execution: e.id, Floor: e.floor}
-	case n > spi.MaxEvents:
-		return nil, &spi.TooLargeError{Execution: e.id}
+	if err := e.state().CheckPrefix(n); err != nil {
+		return nil, err
 	}
 	size := 0
 	for i := range e.events[:n] {

@@ -62,22 +62,10 @@ func (e *execution) after(seq int64) int {
 	return sort.Search(len(e.events), func(i int) bool { return e.events[i].Sequence > seq })
 }
 
-// means returns an error unless the execution is in that incarnation; 0 states
-// none.
-func (e *execution) means(incarnation int64) error {
-	if incarnation != 0 && incarnation != e.incarnation {
-		return &spi.IncarnationError{Execution: e.id, Current: e.incarnation}
+func (e *execution) state() spi.LogState {
+	return spi.LogState{
+		Execution: e.id, Head: e.head(), Fence: e.fence, Incarnation: e.incarnation, Floor: e.floor, KeyID: e.keyID, Shredded: e.shredded,
 	}
-	return nil
-}
-
-// meansToWrite is means for a call that brings events: what was deleted is not
-// written anew by somebody who may not know of it.
-func (e *execution) meansToWrite(incarnation int64) error {
-	if incarnation == 0 && e.tombstone() {
-		return &spi.IncarnationError{Execution: e.id, Current: e.incarnation}
-	}
-	return e.means(incarnation)
 }
 
 // write adds events that are the store's own at the end of a log.

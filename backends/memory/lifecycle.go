@@ -13,7 +13,7 @@ func (s *store) TruncatePrefixKeeping(ctx context.Context, req spi.TruncatePrefi
 		keep[seq] = true
 	}
 	return on(ctx, &s.mu, s.execution, req.Route, req.Execution, func(e *execution) (res spi.TruncatePrefixKeepingResponse, err error) {
-		if err := e.means(req.Incarnation); err != nil {
+		if err := e.state().CheckIncarnation(req.Incarnation); err != nil {
 			return res, err
 		}
 		if !e.live() {
@@ -47,7 +47,7 @@ func (s *store) DeleteExecution(ctx context.Context, req spi.DeleteExecutionRequ
 			s.removeTimers(e.id)
 			s.removeKeys(e)
 		case !deleted: // what is there by now is another incarnation's
-			return res, e.means(req.Incarnation)
+			return res, e.state().CheckIncarnation(req.Incarnation)
 		}
 		if e.live() {
 			res.Existed = true

@@ -12,7 +12,7 @@ import (
 
 func (s *store) Append(ctx context.Context, req spi.AppendRequest) (spi.AppendResponse, error) {
 	return on(ctx, s.write, (*tx).execution, req.Route, req.Execution, func(t *tx, e *execution) (spi.AppendResponse, error) {
-		return t.append(e, req, s.clock(), outdated)
+		return t.append(e, req, s.clock())
 	})
 }
 
@@ -24,7 +24,7 @@ func (s *store) AppendBatch(ctx context.Context, req spi.AppendBatchRequest) (re
 			result := &res.Results[i]
 			e, err := t.execution(item.Route, item.Execution)
 			if err == nil {
-				result.AppendResponse, err = t.append(e, item, now, outdated)
+				result.AppendResponse, err = t.append(e, item, now)
 			}
 			if failed(err) {
 				return err
@@ -43,65 +43,37 @@ func (s *store) AppendBatch(ctx context.Context, req spi.AppendBatchRequest) (re
 }
 
 func (s *store) AppendIfUnchanged(ctx context.Context, req spi.AppendIfUnchangedRequest) (res spi.AppendIfUnchangedResponse, err error) {
-	plain := spi.AppendRequest{
-		ExpectedHead: req.Head,
-		Incarnation:  req.Incarnation,
-		SinceSeq:     req.SinceSeq,
-		KeyID:        req.KeyID,
-		Events:       req.Events,
-	}
 	res.AppendResponse, err = on(ctx, s.write, (*tx).execution, req.Route, req.Execution, func(t *tx, e *execution) (spi.AppendResponse, error) {
-		return t.append(e, plain, s.clock(), func(*execution, spi.AppendRequest) bool { return e.fence != req.Fence })
+		res, err := e.state().AppendIfUnchanged(req, t.finder(e, req.Events))
+		return t.carryOut(e, req.Events, 0, s.clock(), res, err)
 	})
 	return res, err
 }
 
-// outdated reports whether an append's token no longer counts.
-func outdated(e *execution, req spi.AppendRequest) bool {
-	return req.Fence < e.fence && (req.Fence > 0 || spi.AnyAnswering(req.Events))
+func (t *tx) append(e *execution, req spi.AppendRequest, now time.Time) (spi.AppendResponse, error) {
+	res, err := e.state().Append(req, t.finder(e, req.Events))
+	return t.carryOut(e, req.Events, req.Fence, now, res, err)
 }
 
-// append does an append. The order of its checks is that of [spi.EventBackend]; no
-// check follows the first write.
-func (t *tx) append(e *execution, req spi.AppendRequest, now time.Time, stale func(*execution, spi.AppendRequest) bool) (res spi.AppendResponse, err error) {
-	if err := e.meansToWrite(req.Incarnation); err != nil {
+// carryOut does what an append came to.
+func (t *tx) carryOut(e *execution, events []spi.Event, fence int64, now time.Time, res spi.AppendResponse, err error) (spi.AppendResponse, error) {
+	if err != nil || res.Duplicate {
 		return res, err
-	}
-	head, since := e.head, e.since(req)
-	first, whole, some, err := t.find(e, req.Events, since)
-	expected := req.ExpectedHead == head || req.ExpectedHead == spi.AnyHead && since-1 <= head
-	switch {
-	case err != nil:
-		return res, err
-	case whole:
-		return spi.AppendResponse{FirstSeq: first, Head: head, Incarnation: e.incarnation, Floor: e.floor, Duplicate: true}, nil
-	case since < e.floor:
-		return res, &spi.TruncatedError{Execution: e.id, Floor: e.floor}
-	case some:
-		return res, &spi.ConflictError{Execution: e.id, Head: head, Reused: true}
-	case e.shredded:
-		return res, &spi.ShreddedError{Owner: spi.KeyOwner(e.id)}
-	case req.KeyID != e.keyID:
-		return res, &spi.KeyMismatchError{Execution: e.id}
-	case stale(e, req):
-		return res, &spi.StaleFenceError{Execution: e.id, Current: e.fence}
-	case !expected:
-		return res, &spi.ConflictError{Execution: e.id, Head: head}
 	}
 	if err := t.begin(e); err != nil {
 		return res, err
 	}
-	for i := 0; i < len(req.Events); {
+	for i := 0; i < len(events); {
 		n := 1
-		if len(req.Events)-i >= manyRows {
+		if len(events)-i >= manyRows {
 			n = manyRows
 		}
-		if err := t.insert(*e.log, head+int64(i)+1, req.Fence, now, req.Events[i:i+n]); err != nil {
+		if err := t.insert(*e.log, res.FirstSeq+int64(i), fence, now, events[i:i+n]); err != nil {
 			return res, err
 		}
 		i += n
 	}
-	return spi.AppendResponse{FirstSeq: head + 1, Head: head + int64(len(req.Events)), Incarnation: e.incarnation, Floor: e.floor}, nil
+	return res, nil
 }
 
 // manyRows is how many events one statement inserts, where there are that many: a
@@ -144,35 +116,15 @@ func (t *tx) insert(log, seq, fence int64, now time.Time, events []spi.Event) er
 	return err
 }
 
-// since returns where a duplicate of the append can begin.
-func (e *execution) since(req spi.AppendRequest) int64 {
-	switch {
-	case req.SinceSeq > 0:
-		return req.SinceSeq
-	case req.ExpectedHead == spi.AnyHead:
-		return max(e.floor, e.head-spi.DuplicateWindow+1)
+// finder finds events in a log.
+func (t *tx) finder(e *execution, events []spi.Event) func(since int64) (spi.Found, error) {
+	return func(since int64) (spi.Found, error) {
+		sequences, err := t.recent.sequences(t, e, since)
+		if err != nil {
+			return spi.Found{}, err
+		}
+		return spi.FindEvents(events, since, func(id spi.EventID) int64 { return sequences[id] }), nil
 	}
-	return min(req.ExpectedHead, e.head) + 1 // past the head there is nothing to find
-}
-
-// find looks for events at or after since: where they begin if they are there in
-// one piece, and whether some of them are there at all.
-func (t *tx) find(e *execution, events []spi.Event, since int64) (first int64, whole, some bool, err error) {
-	if since > e.head {
-		return 0, false, false, nil
-	}
-	sequences, err := t.recent.sequences(t, e, since)
-	if err != nil {
-		return 0, false, false, err
-	}
-	first, whole = sequences[events[0].ID], true
-	for i := range events {
-		seq := sequences[events[i].ID]
-		there := seq >= since
-		some = some || there
-		whole = whole && there && seq == first+int64(i)
-	}
-	return first, whole, some, nil
 }
 
 // recent remembers the event ids of logs that are searched again and again, since an

@@ -14,7 +14,7 @@ func (s *store) CopyPrefix(ctx context.Context, req spi.CopyPrefixRequest) (spi.
 		if err != nil {
 			return res, err
 		}
-		if err := to.meansToWrite(req.Incarnation); err != nil {
+		if err := to.state().CheckWriter(req.Incarnation); err != nil {
 			return res, err
 		}
 		if err := t.copyable(from, req.N); err != nil {
@@ -26,15 +26,10 @@ func (s *store) CopyPrefix(ctx context.Context, req spi.CopyPrefixRequest) (spi.
 			return res, err
 		case there:
 			res.Duplicate = true
-		case from.shredded:
-			return res, &spi.ShreddedError{Owner: spi.KeyOwner(from.id)}
-		case to.shredded:
-			return res, &spi.ShreddedError{Owner: spi.KeyOwner(to.id)}
-		case from.keyID != spi.KeyID{} || to.keyID != spi.KeyID{}:
-			return res, &spi.KeyMismatchError{Execution: to.id}
-		case to.live():
-			return res, &spi.ConflictError{Execution: to.id, Head: to.head}
 		default:
+			if err := to.state().CheckCopy(from.state()); err != nil {
+				return res, err
+			}
 			if err := t.copy(from, to, req.N); err != nil {
 				return res, err
 			}
@@ -47,13 +42,8 @@ func (s *store) CopyPrefix(ctx context.Context, req spi.CopyPrefixRequest) (spi.
 
 // copyable returns an error unless the first n events can be copied.
 func (t *tx) copyable(e *execution, n int64) error {
-	switch {
-	case n > e.head:
-		return &spi.RangeError{Execution: e.id, Head: e.head}
-	case e.floor > 1:
-		return &spi.TruncatedError{Execution: e.id, Floor: e.floor}
-	case n > spi.MaxEvents:
-		return &spi.TooLargeError{Execution: e.id}
+	if err := e.state().CheckPrefix(n); err != nil {
+		return err
 	}
 	var size int64
 	_, err := t.get(`SELECT sum(size) FROM events WHERE log = ? AND sequence <= ?`, []any{*e.log, n}, &size)

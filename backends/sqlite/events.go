@@ -68,22 +68,10 @@ func (e *execution) live() bool { return e.log != nil }
 // tombstone reports whether the execution was deleted and not written since.
 func (e *execution) tombstone() bool { return e.incarnation > 1 && !e.live() }
 
-// means returns an error unless the execution is in that incarnation; 0 states
-// none.
-func (e *execution) means(incarnation int64) error {
-	if incarnation != 0 && incarnation != e.incarnation {
-		return &spi.IncarnationError{Execution: e.id, Current: e.incarnation}
+func (e *execution) state() spi.LogState {
+	return spi.LogState{
+		Execution: e.id, Head: e.head, Fence: e.fence, Incarnation: e.incarnation, Floor: e.floor, KeyID: e.keyID, Shredded: e.shredded,
 	}
-	return nil
-}
-
-// meansToWrite is means for a call that brings events: what was deleted is not
-// written anew by somebody who may not know of it.
-func (e *execution) meansToWrite(incarnation int64) error {
-	if incarnation == 0 && e.tombstone() {
-		return &spi.IncarnationError{Execution: e.id, Current: e.incarnation}
-	}
-	return e.means(incarnation)
 }
 
 // begin gives an execution a log, if it has none.

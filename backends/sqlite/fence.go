@@ -8,7 +8,7 @@ import (
 
 func (s *store) AcquireFence(ctx context.Context, req spi.AcquireFenceRequest) (spi.AcquireFenceResponse, error) {
 	return on(ctx, s.write, (*tx).execution, req.Route, req.Execution, func(t *tx, e *execution) (res spi.AcquireFenceResponse, err error) {
-		if err := e.means(req.Incarnation); err != nil {
+		if err := e.state().CheckIncarnation(req.Incarnation); err != nil {
 			return res, err
 		}
 		e.fence++
@@ -18,7 +18,7 @@ func (s *store) AcquireFence(ctx context.Context, req spi.AcquireFenceRequest) (
 
 func (s *store) AcquireFenceIf(ctx context.Context, req spi.AcquireFenceIfRequest) (spi.AcquireFenceIfResponse, error) {
 	return on(ctx, s.write, (*tx).execution, req.Route, req.Execution, func(t *tx, e *execution) (res spi.AcquireFenceIfResponse, err error) {
-		if err := e.means(req.Incarnation); err != nil {
+		if err := e.state().CheckIncarnation(req.Incarnation); err != nil {
 			return res, err
 		}
 		if e.fence == req.Fence {

@@ -24,7 +24,7 @@ func (s *store) TruncatePrefixKeeping(ctx context.Context, req spi.TruncatePrefi
 		begun, after := res, last // done again, a step begins where it began
 		res, err = on(ctx, s.write, (*tx).execution, req.Route, req.Execution, func(t *tx, e *execution) (spi.TruncatePrefixKeepingResponse, error) {
 			res := begun
-			if err := e.means(req.Incarnation); err != nil {
+			if err := e.state().CheckIncarnation(req.Incarnation); err != nil {
 				return res, err
 			}
 			if !e.live() {
@@ -110,7 +110,7 @@ func (s *store) DeleteExecution(ctx context.Context, req spi.DeleteExecutionRequ
 				return res, err
 			}
 		case !deleted: // what is there by now is another incarnation's
-			return res, e.means(req.Incarnation)
+			return res, e.state().CheckIncarnation(req.Incarnation)
 		}
 		if e.live() {
 			res.Existed = true

@@ -23,8 +23,8 @@ func New() (*spi.Store, error) {
 	return spi.Open(spi.Backend{Events: &tiny{logs: map[spi.ExecutionID][]spi.Event{}}})
 }
 
-// Append implements the checks that are left where nothing is ever routed, deleted,
-// truncated, encrypted or fenced: incarnation, duplicates, head.
+// Append leaves the rules to [spi.LogState]: nothing here is ever deleted, truncated,
+// encrypted or fenced.
 func (s *tiny) Append(ctx context.Context, req spi.AppendRequest) (spi.AppendResponse, error) {
 	if err := ctx.Err(); err != nil {
 		return spi.AppendResponse{}, err
@@ -32,23 +32,19 @@ func (s *tiny) Append(ctx context.Context, req spi.AppendRequest) (spi.AppendRes
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := s.logs[req.Execution]
-	head := int64(len(log))
-	if req.Incarnation > 1 {
-		return spi.AppendResponse{}, &spi.IncarnationError{Execution: req.Execution, Current: 1}
-	}
-	first, all, some := find(log, req)
-	switch {
-	case all:
-		return spi.AppendResponse{FirstSeq: first, Head: head, Incarnation: 1, Floor: 1, Duplicate: true}, nil
-	case some:
-		return spi.AppendResponse{}, &spi.ConflictError{Execution: req.Execution, Head: head, Reused: true}
-	case req.KeyID != spi.KeyID{}:
-		return spi.AppendResponse{}, &spi.KeyMismatchError{Execution: req.Execution}
-	case req.ExpectedHead != spi.AnyHead && req.ExpectedHead != head, req.SinceSeq-1 > head:
-		return spi.AppendResponse{}, &spi.ConflictError{Execution: req.Execution, Head: head}
+	state := spi.LogState{Execution: req.Execution, Head: int64(len(log)), Incarnation: 1, Floor: 1}
+	res, err := state.Append(req, func(since int64) (spi.Found, error) {
+		place := map[spi.EventID]int64{}
+		for _, e := range log[since-1:] {
+			place[e.ID] = e.Sequence
+		}
+		return spi.FindEvents(req.Events, since, func(id spi.EventID) int64 { return place[id] }), nil
+	})
+	if err != nil || res.Duplicate {
+		return res, err
 	}
 	for i, e := range clone(req.Events) {
-		e.Sequence, e.Fence = head+int64(i)+1, req.Fence
+		e.Sequence, e.Fence = res.FirstSeq+int64(i), req.Fence
 		if e.RecordedAt.IsZero() {
 			e.RecordedAt = time.Now().Truncate(time.Microsecond)
 		}
@@ -56,33 +52,7 @@ func (s *tiny) Append(ctx context.Context, req spi.AppendRequest) (spi.AppendRes
 		log = append(log, e)
 	}
 	s.logs[req.Execution] = log
-	return spi.AppendResponse{FirstSeq: head + 1, Head: int64(len(log)), Incarnation: 1, Floor: 1}, nil
-}
-
-// find looks for the events of an append where an earlier try may have put them.
-func find(log []spi.Event, req spi.AppendRequest) (first int64, all, some bool) {
-	since := req.SinceSeq
-	switch {
-	case since > 0:
-	case req.ExpectedHead == spi.AnyHead:
-		since = max(1, int64(len(log))-spi.DuplicateWindow+1)
-	default:
-		since = min(req.ExpectedHead, int64(len(log))) + 1
-	}
-	if since > int64(len(log)) {
-		return 0, false, false
-	}
-	place := map[spi.EventID]int64{}
-	for _, e := range log[since-1:] {
-		place[e.ID] = e.Sequence
-	}
-	first, all = place[req.Events[0].ID], true
-	for i, e := range req.Events {
-		at, there := place[e.ID]
-		some = some || there
-		all = all && there && at == first+int64(i)
-	}
-	return first, all, some
+	return res, nil
 }
 
 func (s *tiny) Read(ctx context.Context, req spi.ReadRequest) (spi.ReadResponse, error) {
