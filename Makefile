@@ -4,17 +4,28 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test test-matrix check prove bench fuzz fmt clean lint tidy generated vulnerabilities
+.PHONY: help run run-postgres tour accept test test-matrix check prove bench fuzz fmt clean lint tidy generated vulnerabilities
 
 FUZZTIME ?= 20s
+DATA ?=
+ONLY ?=
 GENERATED := '*.pb.go' '*.connect.go' '*_gen.go'
 TOOLS := .bin/tools-$(shell go env GOVERSION)
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## Run the tour
+run: ## Run the gateway on SQLite files under ./loomgate-data
+	@go run ./cmd/gateway serve
+
+run-postgres: ## Run the gateway over three throw-away Postgres servers
+	@go run ./cmd/gateway/internal/runpostgres
+
+tour: ## Take one execution through its life, with the library alone
 	@go run ./examples/tour
+
+accept: ## Prove the gateway as a whole, on the logs in DATA or on made ones
+	@go run ./cmd/gateway/internal/accept -data "$(DATA)" -only "$(ONLY)"
 
 # Checking the pointers of C code that was translated to Go takes a third of its tests' time.
 test: ## Run every test under the race detector

@@ -77,15 +77,26 @@ func Shared(tb testing.TB) *Cluster {
 // Private returns a running server for this test alone.
 func Private(tb testing.TB, opts Options) *Cluster {
 	tb.Helper()
-	c, err := newCluster(opts)
+	c, err := Start(opts)
 	if err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
-	tb.Cleanup(c.remove)
-	if err := c.launch(); err != nil {
-		tb.Fatalf("pgtest: %v", err)
-	}
+	tb.Cleanup(c.Remove)
 	return c
+}
+
+// Start returns a running server for a program that is no test. It goes with the
+// process, if not before.
+func Start(opts Options) (*Cluster, error) {
+	c, err := newCluster(opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.launch(); err != nil {
+		c.Remove()
+		return nil, err
+	}
+	return c, nil
 }
 
 // DSN is the address of a database, over TCP.
@@ -295,22 +306,33 @@ func (c *Cluster) Stop(tb testing.TB) {
 // Kill9 kills the server's processes at once, as a crash does.
 func (c *Cluster) Kill9(tb testing.TB) {
 	tb.Helper()
-	if err := run("", "sh", "-c", killAll, "sh", c.data()); err != nil {
+	if err := c.Crash(); err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
+}
+
+// Crash is Kill9 for a program that is no test.
+func (c *Cluster) Crash() error {
+	if err := run("", "sh", "-c", killAll, "sh", c.data()); err != nil {
+		return err
+	}
 	<-c.exited
+	return nil
 }
 
 // Restart starts the server on the same port, after stopping it if it runs.
 func (c *Cluster) Restart(tb testing.TB) {
 	tb.Helper()
 	c.Stop(tb)
-	if err := c.start(); err != nil {
+	if err := c.Recover(); err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
 }
 
-// remove ends a private server. What fails here is left to the watchdog.
-func (c *Cluster) remove() {
+// Recover starts a server that was stopped or has crashed, on the same port.
+func (c *Cluster) Recover() error { return c.start() }
+
+// Remove ends a private server. What fails here is left to the watchdog.
+func (c *Cluster) Remove() {
 	_ = run("", "sh", "-c", killAll+removeAll, "sh", c.dir)
 }

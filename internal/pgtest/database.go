@@ -84,6 +84,11 @@ func (c *Cluster) Copy(tb testing.TB, kind Kind, t *Template) Database {
 	return db
 }
 
+// Database is Fresh for a program that is no test.
+func (c *Cluster) Database(ctx context.Context, kind Kind) (Database, error) {
+	return c.copy(ctx, kind, nil)
+}
+
 func (c *Cluster) copy(ctx context.Context, kind Kind, t *Template) (Database, error) {
 	from, err := c.source(ctx, kind, t)
 	if err != nil {

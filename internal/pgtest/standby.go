@@ -19,7 +19,7 @@ func (c *Cluster) Standby(tb testing.TB) *Cluster {
 		tb.Fatalf("pgtest: %v", err)
 	}
 	s.primary = c
-	tb.Cleanup(s.remove)
+	tb.Cleanup(s.Remove)
 	if err := s.backUp(tb.Context()); err != nil {
 		tb.Fatalf("pgtest: copy the primary: %v", err)
 	}

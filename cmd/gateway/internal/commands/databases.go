@@ -1,0 +1,262 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loomgate/loomgate/backends/postgres"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/control"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/stack"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/transfer"
+	"github.com/loomgate/loomgate/decorators/crypto"
+)
+
+func newInit() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "init", Short: "Give the shards their identity and slots, and make the first admin key", Args: arguments(cobra.NoArgs),
+		Long: `Init makes one cluster of the configured databases: each gets its name, and its share of
+the slots. It prints a key for everything, once. Databases that have an identity already
+are left as they are, and so is a key that is there.`,
+		Example: "  gateway init -c gateway.yaml --cluster production",
+		RunE: withConfig(func(ctx context.Context, cmd *cobra.Command, cfg *config.Config) error {
+			cluster, _ := cmd.Flags().GetString("cluster")
+			if cluster == "" {
+				return &usageError{errors.New("give the cluster a name with --cluster")}
+			}
+			if err := stack.Init(ctx, cfg, cluster); err != nil {
+				return err
+			}
+			return withStack(ctx, cfg, func(s *stack.Stack) error {
+				own, err := s.Tenant(control.Tenant)
+				if err != nil {
+					return err
+				}
+				records := control.New(own, control.Options{})
+				if err := records.Refresh(ctx); err != nil {
+					return err
+				}
+				key, err := records.Bootstrap(ctx, control.Actor{APIKey: "init"})
+				if err != nil {
+					return err
+				}
+				if key == "" {
+					fmt.Fprintln(cmd.ErrOrStderr(), "the shards are ready; an admin key was made earlier")
+					return nil
+				}
+				fmt.Fprintln(cmd.ErrOrStderr(), "the shards are ready; this admin key is shown once:")
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), key)
+				return err
+			})
+		}),
+	}
+	addConfig(cmd)
+	cmd.Flags().String("cluster", "", "name of the cluster, the same for all its shards")
+	return cmd
+}
+
+// withStack calls do with the stack that a server would run.
+func withStack(ctx context.Context, cfg *config.Config, do func(*stack.Stack) error) error {
+	s, err := stack.Open(ctx, stack.Options{Config: cfg})
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
+}
+
+// eachPostgres calls do with the DSN of each shard that is a Postgres.
+func eachPostgres(cfg *config.Config, do func(name, dsn string) error) error {
+	var errs []error
+	for _, shard := range cfg.Shards {
+		if shard.SQLite != "" {
+			continue // made as it is opened
+		}
+		if err := do(shard.Name, shard.DSN.Reveal()); err != nil {
+			errs = append(errs, fmt.Errorf("shard %q: %w", shard.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func newMigrate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "migrate", Short: "Bring the Postgres shards to this version's schema", Args: arguments(cobra.NoArgs),
+		Long: `Migrate brings each Postgres shard to the schema of this version. It needs a role that
+owns the tables and a DSN past any pooler. What only makes things faster is skipped where
+it would have to wait for long, and said.`,
+		Example: `  gateway migrate -c gateway.yaml --plan    # prints what would run
+  gateway migrate -c gateway.yaml --check   # fails if something would
+  gateway migrate -c gateway.yaml`,
+		RunE: withConfig(func(ctx context.Context, cmd *cobra.Command, cfg *config.Config) error {
+			plan, _ := cmd.Flags().GetBool("plan")
+			check, _ := cmd.Flags().GetBool("check")
+			wait, _ := cmd.Flags().GetDuration("lock-timeout")
+			m := postgres.Migration{LockTimeout: wait, Log: newLogger(cmd.ErrOrStderr(), cfg.Log)}
+			m.DeferBackfill, _ = cmd.Flags().GetBool("defer-backfill")
+			pending := false
+			err := eachPostgres(cfg, func(name, dsn string) error {
+				if plan || check {
+					steps, err := m.Plan(ctx, dsn)
+					for _, step := range steps {
+						pending = true
+						fmt.Fprintf(cmd.OutOrStdout(), "-- shard %s\n%v\n", name, step)
+					}
+					return err
+				}
+				report, err := m.Run(ctx, dsn)
+				for _, skipped := range report.Skipped {
+					fmt.Fprintf(cmd.ErrOrStderr(), "shard %s: skipped for now: %v\n", name, skipped)
+				}
+				if err == nil {
+					fmt.Fprintf(cmd.ErrOrStderr(), "shard %s: up to date\n", name)
+				}
+				return err
+			})
+			if err == nil && check && pending {
+				return errProblems
+			}
+			return err
+		}),
+	}
+	addConfig(cmd)
+	cmd.Flags().Bool("plan", false, "print what would run, and change nothing")
+	cmd.Flags().Bool("check", false, "fail if something would run, and change nothing")
+	cmd.Flags().Bool("defer-backfill", false, "leave the directory of an adopted database to gateway backfill")
+	cmd.Flags().Duration("lock-timeout", 0, "how long to wait for a table's lock, while others queue (default 2s)")
+	cmd.MarkFlagsMutuallyExclusive("plan", "check")
+	return cmd
+}
+
+func newBackfill() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "backfill", Short: "Complete the directory of adopted Postgres shards, in batches", Args: arguments(cobra.NoArgs),
+		Long:    "Backfill can run beside the gateway, be stopped, and go on where it was.",
+		Example: "  gateway backfill -c gateway.yaml",
+		RunE: withConfig(func(ctx context.Context, cmd *cobra.Command, cfg *config.Config) error {
+			m := postgres.Migration{Log: newLogger(cmd.ErrOrStderr(), cfg.Log)}
+			return eachPostgres(cfg, func(name, dsn string) error {
+				n, err := m.Backfill(ctx, dsn)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(cmd.ErrOrStderr(), "shard %s: complete, %d executions\n", name, n)
+				return err
+			})
+		}),
+	}
+	addConfig(cmd)
+	return cmd
+}
+
+func newConfig() *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Check and show the configuration"}
+	addConfig(cmd)
+	check := &cobra.Command{
+		Use: "check", Short: "Read the configuration and say everything that is wrong with it", Args: arguments(cobra.NoArgs),
+		Example: "  gateway config check -c gateway.yaml",
+		RunE: withConfig(func(_ context.Context, cmd *cobra.Command, _ *config.Config) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "the configuration is valid")
+			return err
+		}),
+	}
+	show := &cobra.Command{
+		Use: "show", Short: "Print the configuration without its secrets, and where each value came from", Args: arguments(cobra.NoArgs),
+		Example: "  gateway config show -c gateway.yaml",
+		RunE: withConfig(func(_ context.Context, cmd *cobra.Command, cfg *config.Config) error {
+			return cfg.Show(cmd.OutOrStdout())
+		}),
+	}
+	cmd.AddCommand(check, show)
+	return cmd
+}
+
+func newKeyring() *cobra.Command {
+	cmd := &cobra.Command{Use: "keyring", Short: "Make and rotate the keyring that encrypts"}
+	addConfig(cmd)
+	do := func(do func(path string, secret []byte) error) func(*cobra.Command, []string) error {
+		return withConfig(func(_ context.Context, _ *cobra.Command, cfg *config.Config) error {
+			if !cfg.Crypto.Enabled() {
+				return &usageError{errors.New("the configuration names no keyring (crypto.keyring_file)")}
+			}
+			return do(cfg.Crypto.KeyringFile, []byte(cfg.Crypto.Secret.Reveal()))
+		})
+	}
+	create := &cobra.Command{
+		Use: "create", Short: "Make the keyring file that the configuration names", Args: arguments(cobra.NoArgs),
+		Example: "  gateway keyring create -c gateway.yaml",
+		RunE: do(func(path string, secret []byte) error {
+			_, err := crypto.CreateKeyring(path, secret)
+			return err
+		}),
+	}
+	rotate := &cobra.Command{
+		Use: "rotate", Short: "Add a key that wraps from now on", Args: arguments(cobra.NoArgs),
+		Long:    "Rotate adds a key to the keyring. Bring the file to every gateway at once.",
+		Example: "  gateway keyring rotate -c gateway.yaml",
+		RunE: do(func(path string, secret []byte) error {
+			ring, err := crypto.OpenKeyring(path, secret)
+			if err != nil {
+				return err
+			}
+			return ring.Rotate()
+		}),
+	}
+	cmd.AddCommand(create, rotate)
+	return cmd
+}
+
+func newVerify() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Walk every shard: order, gaps, misplaced executions, payloads that do not open", Args: arguments(cobra.NoArgs),
+		Long: `Verify reads everything of every tenant, from the databases that the configuration names,
+and prints what is wrong. It may run beside the gateway.`,
+		Example: "  gateway verify -c gateway.yaml",
+		RunE: withConfig(func(ctx context.Context, cmd *cobra.Command, cfg *config.Config) error {
+			return withStack(ctx, cfg, func(s *stack.Stack) error { return verify(ctx, cmd, s) })
+		}),
+	}
+	addConfig(cmd)
+	addRetry(cmd)
+	return cmd
+}
+
+func verify(ctx context.Context, cmd *cobra.Command, s *stack.Stack) error {
+	progress := newProgress(cmd, "executions")
+	defer progress.end()
+	found := 0
+	tell := func(format string, args ...any) {
+		found++
+		fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...)
+	}
+	report, err := transfer.Verify(ctx, s.Shared(), transfer.VerifyOptions{
+		Retry:    retryOf(cmd, progress),
+		Found:    func(p transfer.Problem) { tell("%v", p) },
+		Progress: func(r transfer.VerifyReport) { progress.set(r.Executions) },
+	})
+	if err != nil {
+		return err
+	}
+	for _, shard := range s.Shards {
+		for id, err := range transfer.Executions(ctx, shard.Backend, "", "") {
+			if err != nil {
+				return fmt.Errorf("shard %q: %w", shard.Name, err)
+			}
+			at, err := s.Cluster.Where(string(id))
+			if err != nil {
+				return err
+			}
+			if at.Shard != shard.Name {
+				tell("execution %q is on shard %q and belongs on %q", id, shard.Name, at.Shard)
+			}
+		}
+	}
+	progress.end()
+	fmt.Fprintf(cmd.OutOrStdout(), "%d executions, %d events, %d problems\n", report.Executions, report.Events, found)
+	if found > 0 {
+		return errProblems
+	}
+	return nil
+}

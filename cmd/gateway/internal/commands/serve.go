@@ -1,0 +1,128 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loomgate/loomgate/cmd/gateway/internal/auth"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/server"
+	"github.com/loomgate/loomgate/spi"
+)
+
+// addConfig adds the flags that say what a server is configured by.
+func addConfig(cmd *cobra.Command) {
+	flags := cmd.PersistentFlags()
+	flags.StringP("config", "c", "", "configuration file (default: $LOOMGATE_CONFIG, else none: embedded shards)")
+	flags.String("data", "", "folder of the embedded shards (default loomgate-data)")
+	_ = cmd.MarkPersistentFlagFilename("config", "yaml", "yml")
+	_ = cmd.MarkPersistentFlagDirname("data")
+}
+
+// settingFlags are the flags that are settings, by name.
+var settingFlags = map[string]string{"data": "data_dir", "grpc-listen": "grpc.listen", "http-listen": "http.listen"}
+
+// loadConfig reads the configuration that the flags, the environment and the file say.
+func loadConfig(cmd *cobra.Command) (*config.Config, error) {
+	from := config.Sources{Environ: os.Environ()}
+	if from.File = cmd.Flag("config").Value.String(); from.File == "" {
+		from.File = os.Getenv("LOOMGATE_CONFIG")
+	}
+	for _, name := range []string{"data", "grpc-listen", "http-listen"} {
+		if f := cmd.Flag(name); f != nil && f.Changed {
+			from.Flags = append(from.Flags, config.Flag{Name: "--" + name, Setting: settingFlags[name], Value: f.Value.String()})
+		}
+	}
+	return config.Load(from)
+}
+
+// newLogger returns a logger that shows no API key.
+func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
+		level = slog.LevelInfo // the configuration has been checked
+	}
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch v := a.Value.Any().(type) {
+		case string:
+			a.Value = slog.StringValue(auth.Redact(v))
+		case error:
+			a.Value = slog.StringValue(auth.Redact(wholeError(v)))
+		}
+		return a
+	}}
+	if cfg.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// wholeError is an error with what its text hides from callers.
+func wholeError(err error) string {
+	if hidden, ok := errors.AsType[*spi.InternalError](err); ok && hidden.Cause != nil {
+		return fmt.Sprintf("%v (%s)", err, wholeError(hidden.Cause))
+	}
+	return err.Error()
+}
+
+func newServe() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Run the gateway", Args: arguments(cobra.NoArgs),
+		Long: `Serve runs the gateway until it is told to stop, and then lets the calls under way come
+to an end. Without a configuration it keeps everything in four SQLite files under --data,
+makes a tenant named demo, and leaves a key for everything in admin.key there.`,
+		Example: `  gateway serve
+  gateway serve -c /etc/loomgate/gateway.yaml`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(cmd)
+			if err != nil {
+				return err
+			}
+			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
+			return server.Run(cmd.Context(), server.Options{Config: cfg, Log: log, Serving: func(at server.Addresses) {
+				log.Info("serving", "grpc", at.GRPC.String(), "http", at.HTTP.String(), "shards", len(cfg.Shards))
+				if cfg.Embedded() {
+					greet(cmd.OutOrStdout(), cfg, at.HTTP)
+				}
+			}})
+		},
+	}
+	addConfig(cmd)
+	cmd.Flags().String("grpc-listen", "", "address of gRPC (default 127.0.0.1:7070)")
+	cmd.Flags().String("http-listen", "", "address of HTTP and JSON (default 127.0.0.1:7071)")
+	return cmd
+}
+
+// greet prints lines that work. The event has an id of its own: run again, the first
+// line finds out that it has happened already.
+func greet(w io.Writer, cfg *config.Config, http net.Addr) {
+	fmt.Fprintf(w, `
+Try it in another terminal:
+
+  curl http://%[1]s/loomgate.v1.EventService/Append \
+    -H "Authorization: Bearer $(cat %[2]s)" -H "Loomgate-Tenant: %[3]s" -H "Content-Type: application/json" \
+    -d '{"execution": "order-1", "events": [{"id": "%[4]s", "kind": "Ordered", "json": "{\"total\": 12.30}"}]}'
+
+  gateway executions show order-1 --tenant %[3]s --key-file %[2]s
+
+`, http, server.AdminKeyFile(cfg), server.DemoTenant, spi.NewEventID())
+}
+
+// withConfig calls do with the configuration, for commands that reach the databases
+// themselves.
+func withConfig(do func(ctx context.Context, cmd *cobra.Command, cfg *config.Config) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		cfg, err := loadConfig(cmd)
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), cmd, cfg)
+	}
+}

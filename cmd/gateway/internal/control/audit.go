@@ -1,0 +1,51 @@
+package control
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/loomgate/loomgate/spi"
+)
+
+// An Action is one entry of the audit trail. It never holds what proves an API key.
+type Action struct {
+	Sequence int64
+	At       time.Time
+	Kind     string // such as TenantCreated; also one that only a newer gateway knows
+	By       Actor
+	Tenant   spi.TenantName // whom it is about; "" if it is about no one tenant
+	APIKey   string         // the id of the key that it is about; "" if it is about none
+	Grant    Grant          // of a key that was created
+}
+
+// Audit goes through what happened after a sequence, from the log itself. A [RecordError]
+// is about one record, and the next ones follow it; any other error is the end.
+func (r *Records) Audit(ctx context.Context, after int64) iter.Seq2[Action, error] {
+	return func(yield func(Action, error) bool) {
+		for more := true; more; {
+			page, err := r.readPage(ctx, after)
+			if err != nil {
+				yield(Action{}, err)
+				return
+			}
+			for i := range page.Events {
+				e := &page.Events[i]
+				after = e.Sequence
+				rec, _, err := decode(e)
+				if !yield(Action{
+					Sequence: e.Sequence,
+					At:       e.RecordedAt,
+					Kind:     e.Kind,
+					By:       Actor{rec.By, rec.From},
+					Tenant:   rec.Tenant,
+					APIKey:   rec.APIKey,
+					Grant:    Grant{rec.Tenants, rec.AllTenants, scopesOf(rec.Scopes), rec.ExpiresAt},
+				}, err) {
+					return
+				}
+			}
+			more = page.More
+		}
+	}
+}

@@ -1,0 +1,66 @@
+// Command runpostgres runs a gateway over three Postgres servers that are gone when it
+// ends: for trying it out.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/loomgate/loomgate/cmd/gateway/internal/throwaway"
+	"github.com/loomgate/loomgate/spi"
+)
+
+const (
+	shards = 3
+	grpc   = "127.0.0.1:7070"
+	http   = "127.0.0.1:7071"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "run-postgres:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	cluster, err := throwaway.Start(ctx, shards, grpc, http)
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	key, err := cluster.Prepare(ctx)
+	if err != nil {
+		return err
+	}
+	gateway, err := cluster.Serve(ctx, http, os.Stderr)
+	if err != nil {
+		return err
+	}
+	defer gateway.Stop()
+	if _, err := cluster.Do(ctx, "tenants", "create", "demo", "--addr", grpc, "--key-file", key); err != nil {
+		return err
+	}
+	for i, s := range cluster.Servers {
+		fmt.Printf("shard-%d is Postgres on port %d (user postgres, no password)\n", i, s.Port)
+	}
+	fmt.Printf(`
+Try it in another terminal:
+
+  curl http://%[1]s/loomgate.v1.EventService/Append \
+    -H "Authorization: Bearer $(cat %[2]s)" -H "Loomgate-Tenant: demo" -H "Content-Type: application/json" \
+    -d '{"execution": "order-1", "events": [{"id": "%[3]s", "kind": "Ordered", "json": "{\"total\": 12.30}"}]}'
+
+`, http, key, spi.NewEventID())
+	select {
+	case <-gateway.Exited():
+	case <-ctx.Done():
+	}
+	return nil
+}

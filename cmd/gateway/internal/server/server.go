@@ -1,0 +1,260 @@
+// Package server is the gateway's process: what listens, who is let in, and how it
+// starts and stops.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/loomgate/loomgate/api/loomgate/v1/loomgatev1connect"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/admin"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/auth"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/control"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/stack"
+
+	pb "github.com/loomgate/loomgate/api/loomgate/v1"
+	apiserver "github.com/loomgate/loomgate/api/server"
+)
+
+// Options say what runs.
+type Options struct {
+	Config *config.Config
+	Log    *slog.Logger
+
+	// Serving, if there is one, is called once the listeners are open.
+	Serving func(Addresses)
+}
+
+// Addresses are where a server listens.
+type Addresses struct{ GRPC, HTTP net.Addr }
+
+// Run serves until ctx ends, and then lets the calls under way come to an end.
+func Run(ctx context.Context, o Options) (err error) {
+	s := &server{Options: o}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	return s.serve(ctx)
+}
+
+type server struct {
+	Options
+	stack   *stack.Stack
+	records *control.Records
+	callers *callers
+
+	grpc   *grpc.Server
+	health *health.Server
+	http   *http.Server
+
+	background context.CancelFunc
+	running    sync.WaitGroup
+}
+
+// open makes everything but the listeners.
+func (s *server) open(ctx context.Context) (err error) {
+	if s.Config.Embedded() {
+		if err := initEmbedded(ctx, s.Config); err != nil {
+			return fmt.Errorf("make the embedded shards: %w", err)
+		}
+	}
+	if s.stack, err = stack.Open(ctx, stack.Options{Config: s.Config}); err != nil {
+		return fmt.Errorf("open the shards: %w", err)
+	}
+	own, err := s.stack.Tenant(control.Tenant)
+	if err != nil {
+		return err
+	}
+	s.records = control.New(own, control.Options{Poll: s.Config.Control.Poll, MaxStaleness: s.Config.Control.MaxStaleness, Log: s.Log})
+	if s.Config.Embedded() {
+		if err := s.records.Refresh(ctx); err != nil {
+			return fmt.Errorf("read the control records: %w", err)
+		}
+		if err := bootEmbedded(ctx, s.Config, s.records); err != nil {
+			return fmt.Errorf("make the first tenant and key: %w", err)
+		}
+	}
+	s.callers = &callers{auth: auth.APIKeys(s.records), tenant: s.stack.Tenant, log: s.Log}
+	return s.build()
+}
+
+// build makes the two servers.
+func (s *server) build() error {
+	secure, err := serverTLS(s.Config.TLS, s.Log)
+	if err != nil {
+		return err
+	}
+	api := apiserver.New(s.callers.resolve, s.Log)
+	service := &admin.Service{
+		Records: s.records, Stack: s.stack, Admit: s.callers.admit,
+		Status: func(ctx context.Context, err error) error { return api.Status(ctx, err, true) },
+	}
+	options := []grpc.ServerOption{grpc.UnaryInterceptor(s.deadline), grpc.MaxConcurrentStreams(maxStreams)}
+	if secure != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(secure)))
+	}
+	s.grpc, s.health = api.GRPC(options...)
+	pb.RegisterAdminServiceServer(s.grpc, service)
+
+	unary := api.Connect(s.connectDeadline)
+	loomgatev1connect.RegisterAdminServiceHandler(unary, service)
+	mux := http.NewServeMux()
+	apiserver.Mount(mux, unary)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", s.ready)
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(secure == nil)
+	s.http = &http.Server{
+		Handler: mux, TLSConfig: secure, Protocols: protocols,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+	}
+	return nil
+}
+
+// maxStreams is how many calls one connection may have under way.
+const maxStreams = 1024
+
+// deadline bounds calls whose clients state none.
+func (s *server) deadline(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	return handler(ctx, req)
+}
+
+func (s *server) connectDeadline(next connect.ServerFunc) connect.ServerFunc {
+	return func(ctx context.Context, spec connect.Spec, stream connect.ServerStream) error {
+		ctx, cancel := s.bound(ctx)
+		defer cancel()
+		return next(ctx, spec, stream)
+	}
+}
+
+func (s *server) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.Config.Deadlines.Call)
+}
+
+// serve listens until ctx ends or a listener fails.
+func (s *server) serve(ctx context.Context) error {
+	grpcListener, err := net.Listen("tcp", s.Config.GRPC.Listen)
+	if err != nil {
+		return err
+	}
+	httpListener, err := net.Listen("tcp", s.Config.HTTP.Listen)
+	if err != nil {
+		return errors.Join(err, grpcListener.Close())
+	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.background = cancel
+	s.running.Go(func() { s.records.Run(background) })
+	s.running.Go(func() { s.watchShards(background) })
+
+	failed := make(chan error, 2)
+	s.running.Go(func() { failed <- s.grpc.Serve(grpcListener) })
+	s.running.Go(func() { failed <- s.serveHTTP(httpListener, s.http.TLSConfig) })
+	if s.Serving != nil {
+		s.Serving(Addresses{grpcListener.Addr(), httpListener.Addr()})
+	}
+	select {
+	case <-ctx.Done():
+		s.Log.Info("stopping", "drain", s.Config.Deadlines.Drain)
+		s.drain()
+		return nil
+	case err := <-failed:
+		s.drain()
+		return err
+	}
+}
+
+func (s *server) serveHTTP(l net.Listener, secure *tls.Config) (err error) {
+	if secure != nil {
+		err = s.http.ServeTLS(l, "", "")
+	} else {
+		err = s.http.Serve(l)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// drain takes no more calls, and waits for those under way as long as it may.
+func (s *server) drain() {
+	s.health.Shutdown() // whoever balances load looks elsewhere
+	ctx, cancel := context.WithTimeout(context.Background(), s.Config.Deadlines.Drain)
+	defer cancel()
+	var draining sync.WaitGroup
+	draining.Go(func() {
+		if s.http.Shutdown(ctx) != nil {
+			s.Log.Warn("calls over HTTP were cut off")
+			s.http.Close()
+		}
+	})
+	stopped := make(chan struct{})
+	draining.Go(func() {
+		defer close(stopped)
+		s.grpc.GracefulStop()
+	})
+	select {
+	case <-stopped:
+	case <-ctx.Done():
+		s.Log.Warn("calls over gRPC were cut off")
+		s.grpc.Stop()
+	}
+	draining.Wait()
+}
+
+// close ends what is left when nothing is served any more.
+func (s *server) close() error {
+	if s.background != nil {
+		s.background()
+	}
+	s.running.Wait()
+	if s.stack == nil {
+		return nil
+	}
+	return s.stack.Close()
+}
+
+// ready tells whether this gateway can answer, and how each shard is. A shard that is
+// down does not make it unready: the others serve.
+func (s *server) ready(w http.ResponseWriter, r *http.Request) {
+	state := struct {
+		Ready   bool            `json:"ready"`
+		Problem string          `json:"problem,omitempty"`
+		Shards  map[string]bool `json:"shards"`
+	}{Ready: true, Shards: map[string]bool{}}
+	if s.records.Ready() != nil {
+		state.Ready, state.Problem = false, "the control records cannot be read"
+	}
+	for _, shard := range s.stack.Shards {
+		answer, err := s.health.Check(r.Context(), &healthpb.HealthCheckRequest{Service: healthName(shard.Name)})
+		state.Shards[shard.Name] = err == nil && answer.GetStatus() == healthpb.HealthCheckResponse_SERVING
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if !state.Ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(w).Encode(state)
+}

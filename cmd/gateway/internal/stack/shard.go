@@ -1,0 +1,86 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/loomgate/loomgate/backends/postgres"
+	"github.com/loomgate/loomgate/backends/sqlite"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
+	"github.com/loomgate/loomgate/decorators/coalescing"
+	"github.com/loomgate/loomgate/decorators/profiling"
+	"github.com/loomgate/loomgate/spi"
+)
+
+// openPause is how long a shard that could not be opened is left alone.
+const openPause = time.Second
+
+// A Shard is one database of the stack.
+type Shard struct {
+	Name string
+
+	// Backend is the database itself, with nothing above it that gathers or measures.
+	Backend *spi.Store
+
+	store     *spi.Store // as the layers above see it
+	pending   *pending
+	coalescer *coalescing.Coalescer // nil: appends are not gathered
+}
+
+// close waits for the appends that were accepted, and closes the database.
+func (s *Shard) close() error {
+	var err error
+	if s.coalescer != nil {
+		err = s.coalescer.Close()
+	}
+	s.pending.close()
+	return err
+}
+
+// database returns what opens a shard's database.
+func database(cfg config.Shard) opener {
+	if cfg.SQLite != "" {
+		return func(ctx context.Context) (*spi.Store, func(), error) {
+			if err := os.MkdirAll(filepath.Dir(cfg.SQLite), 0o700); err != nil {
+				return nil, nil, fmt.Errorf("shard %q: %w", cfg.Name, err)
+			}
+			db, err := sqlite.Open(ctx, cfg.SQLite)
+			if err != nil {
+				return nil, nil, fmt.Errorf("shard %q: %w", cfg.Name, err)
+			}
+			return db.Store(), func() { db.Close() }, nil
+		}
+	}
+	return func(ctx context.Context) (*spi.Store, func(), error) {
+		var opts []postgres.Option
+		if cfg.BehindPooler {
+			opts = append(opts, postgres.BehindPooler())
+		}
+		db, err := postgres.Open(ctx, cfg.PoolDSN().Reveal(), opts...)
+		if err != nil {
+			return nil, nil, fmt.Errorf("shard %q: %w", cfg.Name, err)
+		}
+		return db.Store(), func() { db.Close() }, nil
+	}
+}
+
+// openShard makes a shard, whose database is opened with the first call to it.
+func openShard(cfg config.Shard, o Options) (*Shard, error) {
+	s := &Shard{Name: cfg.Name}
+	var err error
+	if s.pending, s.Backend, err = newPending(spi.AllCaps, openPause, database(cfg)); err != nil {
+		return nil, err
+	}
+	s.store = s.Backend
+	if o.Config.Coalescing {
+		if s.coalescer, err = coalescing.New(s.store, coalescing.Options{}); err != nil {
+			return nil, err
+		}
+		s.store = s.coalescer.Store()
+	}
+	s.store, err = profiling.New(s.store, o.profiling("shard/"+cfg.Name))
+	return s, err
+}

@@ -1,0 +1,170 @@
+package transfer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/loomgate/loomgate/cmd/gateway/internal/transfer"
+	"github.com/loomgate/loomgate/spi"
+)
+
+func TestATruncatedLogIsRefusedBeforeAnyOfItIsWritten(t *testing.T) {
+	store := inMemory(t)
+	importAll(t, store, file(line("a", `"payload":1`), line("e", `"payload":1`), line("e", `"payload":2`), line("e", `"payload":3`), line("e", `"payload":4`)))
+	must(spi.TruncatePrefixKeeping(ctx, store, spi.TruncatePrefixKeepingRequest{Execution: "e", Incarnation: 1, Before: 4, Keep: []int64{1}}))
+	full, to := export(t, store, transfer.ExportOptions{Format: transfer.Full}), inMemory(t)
+	_, err := transfer.Import(ctx, to, strings.NewReader(full), options())
+	if wrong := want[*transfer.LineError](t, err); wrong.Line != 2 || !strings.Contains(wrong.Reason, "truncated below 4") {
+		t.Error(err)
+	}
+	wantIDs(t, to, "a")
+
+	to = inMemory(t) // the simple format tells no sequences
+	importAll(t, to, strings.NewReader(export(t, store, transfer.ExportOptions{})))
+	wantPayloads(t, to, "e", "1", "4")
+}
+
+func TestTheWindowChangesNothing(t *testing.T) {
+	log := sample(4, 30, 500)
+	for _, window := range []int{1, 7, 499, 500, 501} {
+		store, opts := inMemory(t), options()
+		opts.Window = window
+		first := must(transfer.Import(ctx, store, bytes.NewReader(log), opts))
+		opts.Window = 1 + window*3%200
+		again := must(transfer.Import(ctx, store, bytes.NewReader(log), opts))
+		if first.New != 500 || again.Present != 500 || first.Executions != 30 || again.Executions != 30 || first.Bytes != again.Bytes {
+			t.Errorf("windows of %d: %+v, then %+v", window, first, again)
+		}
+		wantSame(t, strings.NewReader(export(t, store, transfer.ExportOptions{})), bytes.NewReader(log))
+	}
+}
+
+func TestALongLogGoesInOrderInSeveralAppends(t *testing.T) {
+	var log []string
+	for n := range 5_000 {
+		size := 1
+		if n%1_000 == 500 {
+			size = 2 << 20 // larger than an append of several events may be
+		}
+		log = append(log, line("e", fmt.Sprintf(`"fence":%d,"payload":"%d%s"`, n/1_700, n, strings.Repeat(" ", size))))
+	}
+	for _, offered := range []spi.Caps{spi.AllCaps, spi.AllCaps &^ spi.CapAppendBatch} {
+		most, large := 0, 0
+		f := &faulty{plan: func(c call) fault {
+			if req, ok := c.req.(spi.AppendRequest); ok {
+				most = max(most, len(req.Events))
+				if len(req.Events[0].Payload) > 1<<20 && len(req.Events) == 1 {
+					large++
+				}
+			}
+			return fault{}
+		}}
+		store := spi.Only(f.open(inMemory(t)), offered)
+		opts := options()
+		opts.Window = 4_000
+		must(transfer.Import(ctx, store, file(log...), opts))
+		for n, e := range events(t, store, "e") {
+			if !strings.HasPrefix(string(e.Payload), fmt.Sprintf(`"%d `, n)) || e.Fence != int64(n/1_700) {
+				t.Fatalf("sequence %d holds %.10q under %d", n+1, e.Payload, e.Fence)
+			}
+		}
+		if most > 1_000 || most < 100 || large != 5 {
+			t.Errorf("an append had %d events, and %d of 5 large ones were alone", most, large)
+		}
+	}
+}
+
+func TestOneOfABatchThatIsRefusedIsTold(t *testing.T) {
+	inner := inMemory(t)
+	store := withPlan(inner, func(c call) fault {
+		if c.method == "AppendBatch" || c.id == "b" {
+			return fault{refuse: &spi.InvalidArgumentError{Field: "payload", Rule: "is more than this gateway takes"}}
+		}
+		return fault{}
+	})
+	_, err := transfer.Import(ctx, store, file(line("a", `"payload":1`), line("b", `"payload":1`), line("c", `"payload":1`)), options())
+	if stop := want[*transfer.StoreError](t, err); stop.Execution != "b" || stop.Line != 2 || stop.From != 2 {
+		t.Error(err)
+	}
+	wantIDs(t, inner, "a", "c")
+}
+
+func TestCallsAreInFlightTogetherAndBounded(t *testing.T) {
+	var log []string
+	for n := range 5 * 256 {
+		log = append(log, line(fmt.Sprint("e", n), `"payload":1`))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var now, most atomic.Int64
+		slow := &slow{calls: func(by int64) {
+			n := now.Add(by)
+			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+			}
+		}}
+		opts := options()
+		opts.InFlight = 3
+		must(transfer.Import(ctx, slow.open(inMemory(t)), file(log...), opts))
+		if most.Load() != 3 {
+			t.Errorf("%d calls were in flight, not 3", most.Load())
+		}
+	})
+}
+
+// slow is a store whose calls take a second.
+type slow struct {
+	faulty
+	calls func(by int64)
+}
+
+func (s *slow) open(inner *spi.Store) *spi.Store {
+	s.faulty.open(inner)
+	return must(spi.Open(spi.Backend{Events: s}))
+}
+
+func (s *slow) AppendBatch(ctx context.Context, req spi.AppendBatchRequest) (spi.AppendBatchResponse, error) {
+	s.calls(1)
+	defer s.calls(-1)
+	time.Sleep(time.Second)
+	return s.faulty.AppendBatch(ctx, req)
+}
+
+func TestProgressIsWhatIsStored(t *testing.T) {
+	store, opts := inMemory(t), options()
+	opts.Window = 100
+	var seen []transfer.ImportReport
+	opts.Progress = func(r transfer.ImportReport) { seen = append(seen, r) }
+	report := must(transfer.Import(ctx, store, bytes.NewReader(sample(5, 20, 1_000)), opts))
+	if !slices.IsSortedFunc(seen, func(a, b transfer.ImportReport) int { return int(a.Lines - b.Lines) }) || seen[len(seen)-1] != report {
+		t.Errorf("%+v of %+v", seen[len(seen)-1], report)
+	}
+}
+
+func TestAnImportThatIsCancelledEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which also sees to it that no goroutine is left
+		ctx, cancel := context.WithCancel(ctx)
+		store, opts := inMemory(t), options()
+		opts.Window = 10
+		opts.Progress = func(r transfer.ImportReport) {
+			if r.Lines > 100 {
+				cancel()
+			}
+		}
+		_, err := transfer.Import(ctx, store, bytes.NewReader(sample(6, 20, 1_000)), opts)
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestATenantWithoutANameIsRefused(t *testing.T) {
+	_, err := transfer.Import(ctx, inMemory(t), file(), transfer.ImportOptions{})
+	want[*spi.InvalidArgumentError](t, err)
+}
