@@ -20,7 +20,8 @@ import (
 // offer no more than it can do; and composed with a small decorator that scopes
 // names and one that splits a store over two, above the decorator and below it.
 //
-// A decorator that is nothing without some method may refuse to be built over a store
+// One that must not stand above a tenant's view, see [spi.LayerOrderError], is not put
+// there. A decorator that is nothing without some method may refuse to be built over a store
 // that lacks it, with an [spi.UnsupportedError] that names it.
 //
 // One of the two stores that a split needs is open's, the other is in memory.
@@ -55,7 +56,7 @@ func Decorator(t *testing.T, open func(t *testing.T) *spi.Store, wrap func(inner
 		name string
 		open func(t *testing.T) *spi.Store
 	}{
-		{"over a prefix", func(t *testing.T) *spi.Store { return wrapped(t, must(t)(small.Prefix("kit", open(t)))) }},
+		{overPrefix, func(t *testing.T) *spi.Store { return wrapped(t, must(t)(small.Prefix("kit", open(t)))) }},
 		{"under a prefix", func(t *testing.T) *spi.Store { return must(t)(small.Prefix("kit", wrapped(t, open(t)))) }},
 		{"over a split", func(t *testing.T) *spi.Store {
 			return wrapped(t, must(t)(small.Split(t.Context(), open(t), second(t))))
@@ -64,8 +65,22 @@ func Decorator(t *testing.T, open func(t *testing.T) *spi.Store, wrap func(inner
 			return must(t)(small.Split(t.Context(), wrapped(t, open(t)), wrapped(t, second(t))))
 		}},
 	} {
-		t.Run(composed.name, func(t *testing.T) { run(t, composed.open) })
+		t.Run(composed.name, func(t *testing.T) {
+			if composed.name == overPrefix && misplaced(wrap(must(t)(small.Prefix("kit", open(t))))) {
+				return
+			}
+			run(t, composed.open)
+		})
 	}
+}
+
+const overPrefix = "over a prefix"
+
+// misplaced reports whether a decorator must not stand where it was put, such as one that
+// batches above a tenant's view.
+func misplaced(_ *spi.Store, err error) bool {
+	_, ok := errors.AsType[*spi.LayerOrderError](err)
+	return ok
 }
 
 // refuses reports whether a decorator says that it cannot be without c.

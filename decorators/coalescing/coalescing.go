@@ -104,7 +104,8 @@ type coalescer struct {
 
 // Caps offers what inner does.
 func (c *coalescer) Caps(inner spi.Caps) spi.Caps { return inner }
-func (c *coalescer) Layer() spi.Layer             { return spi.Layer{Name: "coalescing", Batches: true} }
+
+func (c *coalescer) Layer() spi.Layer { return spi.Layer{Name: "coalescing", Batches: true} }
 
 var errClosed = &spi.UnavailableError{Cause: errors.New("coalescing: closed")}
 

@@ -3,6 +3,7 @@ package profiling
 import (
 	"reflect"
 	"runtime/pprof"
+	"slices"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -57,9 +58,9 @@ func (m *method) labelled(c class) *labels {
 	if l := m.byClass[c].Load(); l != nil {
 		return l
 	}
-	attributes := m.attributes
+	attributes := slices.Clone(m.attributes) // a set is made in place
 	if c != succeeded {
-		attributes = append(attributes[:len(attributes):len(attributes)], errorType(c))
+		attributes = append(attributes, errorType(c))
 	}
 	set := metric.WithAttributeSet(attribute.NewSet(attributes...))
 	l := &labels{[]metric.AddOption{set}, []metric.RecordOption{set}}

@@ -48,7 +48,7 @@ func answer[Q, R any](ctx context.Context, s *Service, in Q, do func(context.Con
 
 // status tells the errors of the records from those of a store.
 func (s *Service) status(ctx context.Context, err error) error {
-	code := codes.OK
+	var code codes.Code
 	switch {
 	case is[*control.TakenError](err):
 		code = codes.AlreadyExists

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -29,7 +30,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context) (err error) {
 	cluster, err := throwaway.Start(ctx, shards, grpc, http)
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer gateway.Stop()
+	defer func() { err = errors.Join(err, gateway.Stop()) }()
 	if _, err := cluster.Do(ctx, "tenants", "create", "demo", "--addr", grpc, "--key-file", key); err != nil {
 		return err
 	}

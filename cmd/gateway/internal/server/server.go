@@ -105,7 +105,10 @@ func (s *server) build() error {
 		Records: s.records, Stack: s.stack, Admit: s.callers.admit,
 		Status: func(ctx context.Context, err error) error { return api.Status(ctx, err, true) },
 	}
-	options := []grpc.ServerOption{grpc.UnaryInterceptor(s.deadline), grpc.MaxConcurrentStreams(maxStreams)}
+	size := int(s.Config.Limits.MaxMessage)
+	options := []grpc.ServerOption{
+		grpc.UnaryInterceptor(s.deadline), grpc.MaxConcurrentStreams(maxStreams), grpc.MaxRecvMsgSize(size), grpc.MaxSendMsgSize(size),
+	}
 	if secure != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(secure)))
 	}
@@ -123,7 +126,7 @@ func (s *server) build() error {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(secure == nil)
 	s.http = &http.Server{
-		Handler: mux, TLSConfig: secure, Protocols: protocols,
+		Handler: http.MaxBytesHandler(mux, int64(size)), TLSConfig: secure, Protocols: protocols,
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 	}

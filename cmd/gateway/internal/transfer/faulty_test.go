@@ -2,7 +2,9 @@ package transfer_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/loomgate/loomgate/spi"
 )
@@ -29,10 +31,12 @@ type faulty struct {
 	read  func(spi.ReadRequest, *spi.ReadResponse) error // changes what is read
 	head  func(spi.ExecutionID, *spi.HeadResponse)       // changes heads
 	list  func(*spi.ListExecutionsResponse)              // changes pages
+	slow  time.Duration                                  // up to twice that a call takes
 
-	mu    sync.Mutex // held while the plan is asked
-	calls map[string]int
-	late  []func()
+	mu        sync.Mutex // held while the plan is asked
+	calls     map[string]int
+	late      []func()
+	now, most int // calls under way
 }
 
 // open returns a store that offers what inner does of what is imported and exported with.
@@ -51,6 +55,10 @@ func do[Q, R any](
 	method_ func(context.Context, *spi.Store, Q) (R, error),
 ) (res R, err error) {
 	planned := f.next(call{method: method, id: id, req: req})
+	defer f.end()
+	if f.slow > 0 {
+		time.Sleep(rand.N(2 * f.slow))
+	}
 	switch {
 	case planned.refuse != nil:
 		return res, planned.refuse
@@ -77,12 +85,20 @@ func (f *faulty) next(c call) (planned fault) {
 		f.late[0]()
 		f.late = f.late[1:]
 	}
+	f.now++
+	f.most = max(f.most, f.now)
 	f.calls[c.method]++
 	c.n = f.calls[c.method]
 	if f.plan != nil {
 		planned = f.plan(c)
 	}
 	return planned
+}
+
+func (f *faulty) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now--
 }
 
 // finish does the calls that are late still.

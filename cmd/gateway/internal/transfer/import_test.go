@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,43 +96,44 @@ func TestOneOfABatchThatIsRefusedIsTold(t *testing.T) {
 	wantIDs(t, inner, "a", "c")
 }
 
+func TestOneCallHoldsABoundedAmount(t *testing.T) {
+	var log []string
+	for n := range 600 {
+		log = append(log, line(fmt.Sprint("small ", n), `"payload":1`))
+	}
+	for n := range 30 {
+		log = append(log, line(fmt.Sprint("large ", n), `"payload":"`+strings.Repeat("x", 100<<10)+`"`))
+	}
+	log = append(log, line("larger", `"payload":"`+strings.Repeat("x", 3<<20)+`"`))
+	most, largest := 0, 0
+	store := withPlan(inMemory(t), func(c call) fault {
+		size := 0
+		if batch, ok := c.req.(spi.AppendBatchRequest); ok {
+			for _, a := range batch.Appends {
+				size += a.Events[0].Size()
+			}
+			most, largest = max(most, len(batch.Appends)), max(largest, size)
+		}
+		return fault{}
+	})
+	if must(transfer.Import(ctx, store, file(log...), options())); most != 256 || largest > 1<<20 || largest < 9*100<<10 {
+		t.Errorf("a call held up to %d appends and %d bytes", most, largest)
+	}
+}
+
 func TestCallsAreInFlightTogetherAndBounded(t *testing.T) {
 	var log []string
 	for n := range 5 * 256 {
 		log = append(log, line(fmt.Sprint("e", n), `"payload":1`))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		var now, most atomic.Int64
-		slow := &slow{calls: func(by int64) {
-			n := now.Add(by)
-			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
-			}
-		}}
-		opts := options()
+		f, opts := &faulty{slow: time.Second}, options()
 		opts.InFlight = 3
-		must(transfer.Import(ctx, slow.open(inMemory(t)), file(log...), opts))
-		if most.Load() != 3 {
-			t.Errorf("%d calls were in flight, not 3", most.Load())
+		must(transfer.Import(ctx, f.open(inMemory(t)), file(log...), opts))
+		if f.most != 3 {
+			t.Errorf("%d calls were in flight, not 3", f.most)
 		}
 	})
-}
-
-// slow is a store whose calls take a second.
-type slow struct {
-	faulty
-	calls func(by int64)
-}
-
-func (s *slow) open(inner *spi.Store) *spi.Store {
-	s.faulty.open(inner)
-	return must(spi.Open(spi.Backend{Events: s}))
-}
-
-func (s *slow) AppendBatch(ctx context.Context, req spi.AppendBatchRequest) (spi.AppendBatchResponse, error) {
-	s.calls(1)
-	defer s.calls(-1)
-	time.Sleep(time.Second)
-	return s.faulty.AppendBatch(ctx, req)
 }
 
 func TestProgressIsWhatIsStored(t *testing.T) {

@@ -138,4 +138,16 @@ func TestALogThatWasTruncatedMeanwhileIsLeftAlone(t *testing.T) {
 		}
 		wantPayloads(t, store, "e", "3")
 	})
+	inner := inMemory(t)
+	importAll(t, inner, file(log[:3]...))
+	store := withPlan(inner, func(c call) fault {
+		if c.method == "Read" { // when the append has met a part of its events
+			must(spi.TruncatePrefixKeeping(ctx, inner, spi.TruncatePrefixKeepingRequest{Execution: "e", Incarnation: 1, Before: 2}))
+		}
+		return fault{}
+	})
+	_, err := transfer.Import(ctx, store, file(log...), options())
+	if cut := want[*spi.TruncatedError](t, err); cut.Floor != 2 {
+		t.Error(err)
+	}
 }
