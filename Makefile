@@ -30,6 +30,7 @@ accept: ## Prove the gateway as a whole, on the logs in DATA or on made ones
 # Checking the pointers of C code that was translated to Go takes a third of its tests' time.
 test: ## Run every test under the race detector
 	@go test -race -timeout 20m -gcflags='modernc.org/...=-d=checkptr=0' ./...
+	@cd decorators/crypto/vault && go test -race ./...
 
 check: lint tidy generated vulnerabilities ## Check format, lint, modules, generated code, vulnerabilities
 
@@ -63,11 +64,13 @@ clean: ## Remove what these targets built
 
 lint: $(TOOLS)
 	@.bin/golangci-lint run ./...
+	@cd decorators/crypto/vault && ../../../.bin/golangci-lint run ./...
 	@cd tools && ../.bin/golangci-lint run ./... && go test ./...
 
 tidy:
 	@go mod tidy -diff
 	@go mod tidy -C tools -diff
+	@go mod tidy -C decorators/crypto/vault -diff
 
 generated:
 	@go generate ./...

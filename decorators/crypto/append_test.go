@@ -66,6 +66,15 @@ func TestWhatAnExecutionCostsBelow(t *testing.T) {
 	check("a batch", "AppendBatch")
 	r.wantRead(s, "e", "one", "two", "three")
 	check("a read", "Read")
+	faster := r.node()
+	b.after = func(op string) {
+		if op == "Head" {
+			r.append(faster, "raced", 0, noted("one"))
+		}
+	}
+	must[spi.AppendResponse](t)(spi.Append(t.Context(), s, spi.AppendRequest{Execution: "raced", ExpectedHead: spi.AnyHead, Events: []spi.Event{noted("two")}}))
+	check("a first append that another has overtaken", "GetDataKey", "Head", "CreateDataKey", "Append")
+	b.after = nil
 	s = r.nodeOver(b)
 	r.append(s, "e", 3, noted("four"))
 	check("an append by a node that starts", "GetDataKey", "GetDataKey", "Append") // the second is the tenant's
@@ -192,6 +201,29 @@ func TestABatchAnswersForEachAppendByItself(t *testing.T) {
 			}
 		}
 		r.wantRead(node, fresh, "more")
+	}
+}
+
+// TestAKeyThatIsUnavailableFailsItsOwnAppendOnly of a batch.
+func TestAKeyThatIsUnavailableFailsItsOwnAppendOnly(t *testing.T) {
+	r := newRig(t)
+	r.append(r.node(), "a", 0, noted("one"))
+	r.append(r.node(), "b", 0, noted("one"))
+	s := r.nodeOver(&below{before: func(_ string, req any) error {
+		if get, ok := req.(spi.GetDataKeyRequest); ok && get.Owner == "a" {
+			return &spi.UnavailableError{Cause: errors.New("gone")}
+		}
+		return nil
+	}})
+	res := must[spi.AppendBatchResponse](t)(spi.AppendBatch(t.Context(), s, spi.AppendBatchRequest{Appends: []spi.AppendRequest{
+		{Execution: "a", ExpectedHead: 1, Events: []spi.Event{noted("two")}}, {Execution: "b", ExpectedHead: 1, Events: []spi.Event{noted("two")}},
+	}}))
+	want[*spi.UnavailableError](t, res.Results[0].Err)
+	if errors.As(res.Results[0].Err, new(*spi.OpError)) {
+		t.Errorf("it names a method: %v", res.Results[0].Err)
+	}
+	if res.Results[1].Err != nil || res.Results[1].Head != 2 {
+		t.Errorf("the other answers %+v", res.Results[1])
 	}
 }
 

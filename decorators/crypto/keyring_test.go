@@ -212,8 +212,10 @@ func TestARingInThePlaceOfAnotherIsRefused(t *testing.T) {
 	if err := os.Rename(other, path); err != nil {
 		t.Fatal(err)
 	}
-	if err := want[*crypto.KeyringError](t, k.Rotate()); !strings.Contains(err.Error(), "it is ring") {
-		t.Errorf("it says %v", err)
+	for range 2 {
+		if err := want[*crypto.KeyringError](t, k.Rotate()); !strings.Contains(err.Error(), "it is ring") {
+			t.Errorf("it says %v", err)
+		}
 	}
 }
 

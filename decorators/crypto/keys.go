@@ -59,7 +59,6 @@ func (k *Keys) RotateTenant(ctx context.Context, tenant spi.TenantName) (version
 	if err != nil {
 		return 0, err
 	}
-	defer k.keeper.newest.forget(tenant)
 	return newest + 1, k.keeper.createTenantKey(ctx, tenantVersion{tenant, newest + 1})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/loomgate/loomgate/conformance/small"
 	"github.com/loomgate/loomgate/decorators/crypto"
 	"github.com/loomgate/loomgate/spi"
 )
@@ -153,5 +154,26 @@ func TestAnErrorTellsNoKeyAndNoPayload(t *testing.T) {
 	}
 	if !errors.Is(err, crypto.ErrCannotUnwrap) {
 		t.Error("the cause is not there for operators")
+	}
+}
+
+// TestAboveAViewATenantIsToldNothingOfKeys and an operator everything.
+func TestAboveAViewATenantIsToldNothingOfKeys(t *testing.T) {
+	r := newRig(t)
+	r.append(r.node(), "4:acme/e", 0, noted("secret"))
+	r.kms.lose("kms/1")
+	view := must[*spi.Store](t)(small.Prefix("acme", r.node()))
+	_, err := r.read(view, "e")
+	internal := want[*spi.InternalError](t, err)
+	if text := err.Error(); text != "Read: internal error" {
+		t.Errorf("it says %q", text)
+	}
+	if lost := want[*crypto.KeyLostError](t, internal.Cause); lost.Owner != "4:acme/e" {
+		t.Errorf("the cause is %+v", lost)
+	}
+	must[spi.DestroyDataKeyResponse](t)(spi.DestroyDataKey(t.Context(), r.inner, spi.DestroyDataKeyRequest{Owner: "4:acme/e", Version: 1}))
+	_, err = r.read(view, "e")
+	if got := *want[*spi.ShreddedError](t, err); got.Owner != "e" {
+		t.Errorf("it answers %+v", got)
 	}
 }

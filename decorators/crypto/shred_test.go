@@ -235,6 +235,12 @@ func TestAShreddedTenantIsGoneOnEveryNodeAndItsNeighboursAreNot(t *testing.T) {
 		}()
 		synctest.Wait() // the tenant's keys are destroyed; nodes have them in memory
 		r.append(nodes[0], "4:acme/late", 0, noted("secret"))
+		starting := r.node() // which has not
+		_, read := r.read(starting, "4:acme/order-7")
+		_, appended := spi.Append(t.Context(), starting, spi.AppendRequest{Execution: "4:acme/new", Events: []spi.Event{noted("more")}})
+		for _, err := range []error{read, appended} {
+			want[*spi.ShreddedError](t, err)
+		}
 		if err := <-acknowledged; err != nil {
 			t.Fatal(err)
 		}
@@ -243,6 +249,10 @@ func TestAShreddedTenantIsGoneOnEveryNodeAndItsNeighboursAreNot(t *testing.T) {
 		}
 		if !report.Undecryptable() || report.Executions[crypto.Shredded] != 21 || len(report.TenantKeys) != 0 {
 			t.Errorf("it reports %+v", report)
+		}
+		left := must[spi.ListDataKeysResponse](t)(spi.ListDataKeys(t.Context(), r.inner, spi.ListDataKeysRequest{Prefix: "4:acme/", Limit: 100}))
+		if len(left.Keys) != 0 {
+			t.Errorf("left are %d keys, the first of them %q", len(left.Keys), left.Keys[0].Owner)
 		}
 		for _, node := range append(nodes, r.node()) {
 			for _, id := range []spi.ExecutionID{"4:acme/order-7", "4:acme/late"} {
@@ -312,6 +322,45 @@ func TestAReportTellsWhatIsLeft(t *testing.T) {
 	cancel()
 	if _, err := r.keys().Verify(ctx, "acme"); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled, it answers %v", err)
+	}
+}
+
+func TestWhoeverDeletesForgetsTheKeyAtOnce(t *testing.T) {
+	r := newRig(t)
+	r.append(r.node(), "e", 0, noted("secret"))
+	s, freeze := r.lagging("e")
+	r.wantRead(s, "e", "secret")
+	freeze()
+	must[spi.DeleteExecutionResponse](t)(spi.DeleteExecution(t.Context(), s, spi.DeleteExecutionRequest{Execution: "e", Incarnation: 1}))
+	_, err := r.read(s, "e")
+	want[*crypto.KeyLostError](t, err)
+}
+
+// TestALogThatEndsWhileItIsReadIsReadAnew deletes it after the events were read and before
+// their key is.
+func TestALogThatEndsWhileItIsReadIsReadAnew(t *testing.T) {
+	for _, anew := range []bool{false, true} {
+		r := newRig(t)
+		other := r.node()
+		r.append(other, "e", 0, noted("old"))
+		reads := 0
+		s := r.nodeOver(&below{after: func(op string) {
+			if op != "Read" {
+				return
+			}
+			if reads++; reads > 1 {
+				return
+			}
+			must[spi.DeleteExecutionResponse](r)(spi.DeleteExecution(r.Context(), other, spi.DeleteExecutionRequest{Execution: "e", Incarnation: 1}))
+			if anew {
+				must[spi.AppendResponse](r)(spi.Append(r.Context(), other, spi.AppendRequest{Execution: "e", Incarnation: 2, Events: []spi.Event{noted("new")}}))
+			}
+		}})
+		if anew {
+			r.wantRead(s, "e", "new")
+		} else {
+			r.wantRead(s, "e")
+		}
 	}
 }
 

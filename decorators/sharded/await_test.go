@@ -120,3 +120,21 @@ func TestACallerWhoIsGoneDoesNotOpenACluster(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNothingIsSentToAShardThatIsNotKnownYet has a slot on its way to a shard that is
+// down: what answers there later may be another database.
+func TestNothingIsSentToAShardThatIsNotKnownYet(t *testing.T) {
+	f := newFixture(t, 2, sharded.Options{})
+	id := f.ids(shardName(0), 1)[0]
+	f.move(f.placement.Slot(string(id)), 0, 1, "")
+	var sent []string
+	f.doubles[1].on(func(_ context.Context, method string, _ any) (any, error) {
+		sent = append(sent, method)
+		return nil, errBroken
+	})
+	f.open(sharded.Options{AwaitMissing: true})
+	want[*sharded.UnreadError](t, f.append(t.Context(), id))
+	if !slices.Equal(sent, []string{"GetOwnership"}) {
+		t.Errorf("it is sent %q", sent)
+	}
+}

@@ -80,8 +80,8 @@ func TestABatchFollowsTheSlotsThatHaveMoved(t *testing.T) {
 		f.change(2, record(slot, spi.SlotFrozen, 1, ""))
 		time.AfterFunc(time.Second, func() { f.change(2, record(slot, spi.SlotOwned, 1, "")) })
 		for i, r := range f.batch(ids...) {
-			if r.Err != nil || r.Head != 2 {
-				t.Errorf("append %d has head %d (%v)", i, r.Head, r.Err)
+			if r.Err != nil || r.Head != 2 || r.Duplicate {
+				t.Errorf("append %d is %+v", i, r)
 			}
 		}
 		for _, id := range ids {

@@ -32,6 +32,7 @@ func (c *Cluster) DataKeys(ctx context.Context, prefix, after string) iter.Seq2[
 
 func executions(prefix string) listing[spi.ExecutionID] {
 	return listing[spi.ExecutionID]{
+		prefix,
 		func(id spi.ExecutionID) string { return string(id) },
 		func(ctx context.Context, shard *spi.Store, after string, limit int, known int64) (merge.Chunk[spi.ExecutionID], error) {
 			res, err := spi.ListExecutions(ctx, shard, spi.ListExecutionsRequest{Prefix: prefix, After: after, Limit: limit, KnownOwnership: known})
@@ -42,6 +43,7 @@ func executions(prefix string) listing[spi.ExecutionID] {
 
 func refs(prefix string) listing[spi.Ref] {
 	return listing[spi.Ref]{
+		prefix,
 		func(r spi.Ref) string { return string(r.Name) },
 		func(ctx context.Context, shard *spi.Store, after string, limit int, known int64) (merge.Chunk[spi.Ref], error) {
 			res, err := spi.ListRefs(ctx, shard, spi.ListRefsRequest{Prefix: prefix, After: after, Limit: limit, KnownOwnership: known})
@@ -53,6 +55,7 @@ func refs(prefix string) listing[spi.Ref] {
 // dataKeys lists owners, each with all its keys.
 func dataKeys(prefix string) listing[[]spi.DataKey] {
 	return listing[[]spi.DataKey]{
+		prefix,
 		func(keys []spi.DataKey) string { return string(keys[0].Owner) },
 		func(ctx context.Context, shard *spi.Store, after string, limit int, known int64) (merge.Chunk[[]spi.DataKey], error) {
 			res, err := spi.ListDataKeys(ctx, shard, spi.ListDataKeysRequest{Prefix: prefix, After: after, Limit: limit, KnownOwnership: known})

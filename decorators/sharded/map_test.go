@@ -306,3 +306,24 @@ func TestAShardThatBecomesAnotherIsNotUsed(t *testing.T) {
 	}
 	f.mustAppend(f.ids(shardName(1), 1)...)
 }
+
+// TestAShardThatCannotSayWhatItOwnsIsTakenAtItsLastWord fails to read the map, while all
+// other calls work.
+func TestAShardThatCannotSayWhatItOwnsIsTakenAtItsLastWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, 2, sharded.Options{})
+		ids := f.ids(shardName(0), 2)
+		f.mustAppend(ids...)
+		f.moveWith(ids[0], 0, 1)
+		f.doubles[0].on(func(_ context.Context, method string, _ any) (any, error) {
+			if method == "GetOwnership" {
+				return nil, errBroken
+			}
+			return nil, nil
+		})
+		want[*spi.SlotMovingError](t, f.append(t.Context(), ids[0]))
+		f.mustAppend(ids[1])
+		f.doubles[0].on(nil)
+		f.mustAppend(ids[0])
+	})
+}

@@ -19,7 +19,8 @@ var errMapChanged = errors.New("the map of slots has changed while it was read")
 
 // A listing is one of the groups that have pages.
 type listing[T any] struct {
-	key func(T) string
+	prefix string
+	key    func(T) string
 
 	// ask asks a shard whose slots are known as of a version.
 	ask func(ctx context.Context, shard *spi.Store, after string, limit int, known int64) (merge.Chunk[T], error)
@@ -107,6 +108,11 @@ func page[T any](ctx context.Context, s *sharded, l listing[T], after string, li
 // all goes through a listing. Each range over it begins anew.
 func all[T any](ctx context.Context, s *sharded, l listing[T], after string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
+		if err := (spi.ListExecutionsRequest{Prefix: l.prefix, After: after, Limit: 1}).Validate(); err != nil {
+			var none T
+			yield(none, err)
+			return
+		}
 		after := after
 		for restarts := 0; ; restarts++ {
 			changed := false

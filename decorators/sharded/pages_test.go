@@ -302,3 +302,19 @@ func TestAnIterationGoesThroughRefsAndDataKeysToo(t *testing.T) {
 		t.Errorf("%q and %q", gotRefs, gotOwners)
 	}
 }
+
+func TestABadPrefixOrCursorIsNoShardsFault(t *testing.T) {
+	f := newFixture(t, 2, sharded.Options{})
+	for field, bad := range map[string][2]string{"prefix": {"\x00", ""}, "cursor": {"", "\xff"}} {
+		var errs []error
+		for _, err := range f.cluster.Executions(t.Context(), bad[0], bad[1]) {
+			errs = append(errs, err)
+		}
+		if len(errs) != 1 {
+			t.Fatalf("a bad %s is answered by %v", field, errs)
+		}
+		if e := want[*spi.InvalidArgumentError](t, errs[0]); e.Field != field || errors.As(errs[0], new(*spi.ShardError)) {
+			t.Error(errs[0])
+		}
+	}
+}

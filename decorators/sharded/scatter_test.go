@@ -44,14 +44,17 @@ func TestAnOldTimerWaitsForNoNewerOnesOfAnotherShard(t *testing.T) {
 	}
 }
 
-func TestAShardThatHangsDelaysTimersByItsTimeAndIsMissing(t *testing.T) {
+func TestShardsThatHangDelayTimersByOneTimeoutAndAreMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, 3, sharded.Options{CallTimeout: 2 * time.Second})
-		f.schedule(longAgo, slices.Concat(f.ids(shardName(0), 1), f.ids(shardName(1), 1), f.ids(shardName(2), 1))...)
+		f := newFixture(t, 4, sharded.Options{CallTimeout: 2 * time.Second})
+		for i := range 4 {
+			f.schedule(longAgo, f.ids(shardName(i), 1)...)
+		}
 		f.doubles[1].on(hanging)
+		f.doubles[3].on(hanging)
 		took := elapsed(func() {
 			res, err := f.due(10)
-			if err != nil || len(res.Timers) != 2 || !slices.Equal(res.Missing, []string{shardName(1)}) {
+			if err != nil || len(res.Timers) != 2 || !slices.Equal(res.Missing, []string{shardName(1), shardName(3)}) {
 				t.Errorf("%+v, %v", res, err)
 			}
 		})

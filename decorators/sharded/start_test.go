@@ -177,8 +177,10 @@ func TestAShardThatDoesNotBelongIsRefused(t *testing.T) {
 		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			_, err := sharded.New(t.Context(), c.shards(t), c.opts)
-			wantText(t, want[*sharded.IdentityError](t, err), c.says...)
+			for _, c.opts.AwaitMissing = range []bool{false, true} { // it is there, and wrong
+				_, err := sharded.New(t.Context(), c.shards(t), c.opts)
+				wantText(t, want[*sharded.IdentityError](t, err), c.says...)
+			}
 		})
 	}
 }

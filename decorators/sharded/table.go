@@ -27,7 +27,7 @@ type table struct {
 	fault error
 }
 
-// What a shard has said of itself.
+// A said is what a shard has said of itself.
 type said struct {
 	name   string
 	named  bool               // the name is no stopgap
@@ -212,6 +212,8 @@ func (t *table) decide(slot spi.Slot, claims []claim) (at place, rivals bool) {
 		at.shard, at.owned = last.shard, last.State == spi.SlotOwned
 	} else if at.shard = t.index(last.Peer); at.shard == nobody {
 		at.shard = receiver
+	} else if !t.shards[at.shard].known {
+		at.shard = nobody // it may be another than it is taken for
 	}
 	for _, c := range claims {
 		if c.State.Lists() && c != last {

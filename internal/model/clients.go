@@ -18,6 +18,10 @@ type Options struct {
 	Calls      int // by each client
 	Executions int // that are written at random; at least 2
 
+	// Retried says that a layer of the store sends requests again, and calls new what
+	// it then finds.
+	Retried bool
+
 	// CallTimeout is how long one call may take before its client gives up; 0: a
 	// minute.
 	CallTimeout time.Duration
@@ -127,7 +131,7 @@ func ask[Q, R any](ctx context.Context, r *run, client int, id spi.ExecutionID, 
 	defer cancel()
 	begin := r.now()
 	res, err := method(ctx, r.store, req)
-	r.add(call{client, id, begin, r.now(), in, output{res, err}})
+	r.add(call{client, id, begin, r.now(), in, output{res, err, r.Retried}})
 	return res, err
 }
 
@@ -298,7 +302,7 @@ func (c *client) batch(ctx context.Context) {
 		if err == nil {
 			out = res.Results[i]
 		}
-		c.add(call{c.number, item.Execution, begin, end, item, output{out.AppendResponse, out.Err}})
+		c.add(call{c.number, item.Execution, begin, end, item, output{out.AppendResponse, out.Err, c.Retried}})
 		c.learn(c.known[item.Execution], item, out.AppendResponse, out.Err)
 	}
 }

@@ -188,8 +188,9 @@ func stuck(operations []porcupine.Operation, info porcupine.LinearizationInfo) s
 func brief(v any) any {
 	switch v := v.(type) {
 	case spi.AppendRequest:
-		v.Events = v.Events[:0:0]
-		return v
+		return fmt.Sprintf("head %d, fence %d, incarnation %d, since %d, %d events", v.ExpectedHead, v.Fence, v.Incarnation, v.SinceSeq, len(v.Events))
+	case copied:
+		return fmt.Sprintf("the first %d of %q", v.N, v.From)
 	case output:
 		if v.err != nil {
 			return v.err

@@ -92,6 +92,7 @@ type (
 	output struct {
 		response any
 		err      error
+		retried  bool // by a layer that takes what it finds for its own lost try's
 	}
 )
 
@@ -147,9 +148,10 @@ func (l log) step(in input, out output) (bool, log) {
 	}
 	next, want, err := l.apply(in)
 	if err != nil || out.err != nil {
-		return sameError(err, out.err), l
+		_, isCopy := in.(copied)
+		return sameError(err, out.err, isCopy), l
 	}
-	return fits(in, want, out.response), next
+	return fits(want, out), next
 }
 
 // apply is the specification: what a call does to a log, and what it answers.
@@ -299,15 +301,15 @@ func (l log) applyTruncate(req spi.TruncatePrefixKeepingRequest) (log, any, erro
 // fits reports whether an answer is the specification's. What a call answers that was
 // sent again on its way, because its first answer was lost, tells less: that an append
 // is a duplicate of itself, that there was nothing more to delete or to drop.
-func fits(in input, want, got any) bool {
-	switch got := got.(type) {
+func fits(want any, out output) bool {
+	switch got := out.response.(type) {
 	case spi.AppendResponse:
-		return fitsAppend(want.(spi.AppendResponse), got)
+		return fitsAppend(want.(spi.AppendResponse), got, out.retried)
 	case spi.AppendIfUnchangedResponse:
-		return fitsAppend(want.(spi.AppendResponse), got.AppendResponse)
+		return fitsAppend(want.(spi.AppendResponse), got.AppendResponse, out.retried)
 	case spi.CopyPrefixResponse:
 		want := want.(spi.CopyPrefixResponse)
-		return got.Incarnation == want.Incarnation && got.Head >= want.Head && (got.Duplicate || !want.Duplicate)
+		return got.Incarnation == want.Incarnation && got.Head >= want.Head && (got.Duplicate || !want.Duplicate || out.retried)
 	case spi.ReadResponse:
 		l := want.(log)
 		return got.Incarnation == l.incarnation && got.Floor == l.floor && slices.EqualFunc(got.Events, l.entries, func(e spi.Event, at entry) bool {
@@ -317,21 +319,21 @@ func fits(in input, want, got any) bool {
 		want := want.(spi.DeleteExecutionResponse)
 		return got.Incarnation == want.Incarnation && (want.Existed || !got.Existed)
 	case spi.TruncatePrefixKeepingResponse:
-		return got.Floor == want.(spi.TruncatePrefixKeepingResponse).Floor
+		return got.Floor >= want.(spi.TruncatePrefixKeepingResponse).Floor
 	}
-	return want == got
+	return want == out.response
 }
 
-// fitsAppend reports whether an append's answer fits. Only what was not there before
-// may be called new (4).
-func fitsAppend(want, got spi.AppendResponse) bool {
-	return got.FirstSeq == want.FirstSeq && got.Incarnation == want.Incarnation && got.Head >= want.Head &&
-		(got.Duplicate || !want.Duplicate && got.Head == want.Head)
+// fitsAppend reports whether an append's answer fits. Only what was not there before may be
+// called new (4). An append that was sent again on its way tells the head as it was then.
+func fitsAppend(want, got spi.AppendResponse, retried bool) bool {
+	return got.FirstSeq == want.FirstSeq && got.Incarnation == want.Incarnation && got.Head >= want.Head && (got.Duplicate || !want.Duplicate || retried)
 }
 
-// sameError reports whether two errors say the same of the log, whatever wraps them.
-func sameError(want, got error) bool {
-	return same(want, got, func(a, b *spi.ConflictError) bool { return a.Head == b.Head && a.Reused == b.Reused }) ||
+// sameError reports whether two errors say the same of the log, whatever wraps them. What
+// copies may say of a target in their way that it holds a part of the source.
+func sameError(want, got error, isCopy bool) bool {
+	return same(want, got, func(a, b *spi.ConflictError) bool { return a.Head == b.Head && (a.Reused == b.Reused || isCopy) }) ||
 		same(want, got, func(a, b *spi.StaleFenceError) bool { return a.Current == b.Current }) ||
 		same(want, got, func(a, b *spi.IncarnationError) bool { return a.Current == b.Current }) ||
 		same(want, got, func(a, b *spi.TruncatedError) bool { return a.Floor == b.Floor }) ||

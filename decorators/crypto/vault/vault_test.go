@@ -267,7 +267,7 @@ func TestWhatCannotBeUnwrappedIsToldFromWhatMayPass(t *testing.T) {
 		{name: "too busy", answer: status(http.StatusTooManyRequests)},
 		{name: "a page of a proxy's", answer: func(w http.ResponseWriter, _ *http.Request) bool {
 			w.WriteHeader(http.StatusBadGateway)
-			_, _ = w.Write([]byte(`<html>{"status": 400}`))
+			_, _ = w.Write([]byte(`{"status": 400, "errors": "none of Vault's"}`))
 			return true
 		}},
 		{name: "no JSON", answer: func(w http.ResponseWriter, _ *http.Request) bool {

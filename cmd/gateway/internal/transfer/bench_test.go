@@ -35,13 +35,13 @@ func BenchmarkImport(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(log)))
 	for b.Loop() {
-		lines += importAll(b, inMemory(b), bytes.NewReader(log)).New
+		lines += importAll(b, inMemory(), bytes.NewReader(log)).New
 	}
 	perSecond(b, lines)
 }
 
 func BenchmarkImportAgain(b *testing.B) {
-	log, lines, store := benchLog(), int64(0), inMemory(b)
+	log, lines, store := benchLog(), int64(0), inMemory()
 	importAll(b, store, bytes.NewReader(log))
 	b.ReportAllocs()
 	b.SetBytes(int64(len(log)))
@@ -52,7 +52,7 @@ func BenchmarkImportAgain(b *testing.B) {
 }
 
 func BenchmarkExport(b *testing.B) {
-	store := inMemory(b)
+	store := inMemory()
 	importAll(b, store, bytes.NewReader(benchLog()))
 	for name, opts := range map[string]transfer.ExportOptions{"simple": {}, "full": {Format: transfer.Full}, "gzip": {Gzip: true}} {
 		b.Run(name, func(b *testing.B) {

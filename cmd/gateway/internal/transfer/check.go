@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/loomgate/loomgate/spi"
@@ -149,51 +148,6 @@ func (c *check) phantom(ctx context.Context) error {
 	return nil
 }
 
-// unreadable finds the event because of which a page cannot be read, and goes on past it.
-func (c *check) unreadable(ctx context.Context, cause error) (next, error) {
-	if _, shredded := errors.AsType[*spi.ShreddedError](cause); shredded {
-		c.shredded = true
-		return done, nil
-	}
-	if cannotAnswer(ctx, cause) {
-		return done, cause
-	}
-	head, err := c.head(ctx)
-	switch {
-	case err != nil:
-		return done, err
-	case c.incarnation == 0:
-		c.incarnation, c.floor = head.Incarnation, head.Floor
-	case c.incarnation != head.Incarnation:
-		return again, nil
-	}
-	if head.Head <= c.at {
-		c.problem(0, "cannot be read", cause)
-		return done, nil
-	}
-	good, bad := c.at, head.Head // where a page that can be read ends, and one that cannot
-	for good+1 < bad {
-		middle := good + (bad-good)/2
-		switch _, err := c.read(ctx, middle); {
-		case cannotAnswer(ctx, err):
-			return done, err
-		case err != nil:
-			bad, cause = middle, err
-		default:
-			good = middle
-		}
-	}
-	if good > c.at {
-		if page, err := c.read(ctx, good); err == nil {
-			c.page(page)
-		}
-	}
-	c.missing(good)
-	c.problem(bad, "cannot be read: "+cause.Error(), cause)
-	c.at = bad
-	return goOn, nil
-}
-
 func (c *check) problem(sequence int64, reason string, err error) {
 	c.problems = append(c.problems, Problem{c.id, sequence, reason, err})
 }
@@ -213,9 +167,4 @@ func (c *check) head(ctx context.Context) (head spi.HeadResponse, err error) {
 		return err
 	})
 	return head, err
-}
-
-// cannotAnswer reports whether an error is about the store and not about an event.
-func cannotAnswer(ctx context.Context, err error) bool {
-	return err != nil && (passing(err) || ctx.Err() != nil || errors.Is(err, errors.ErrUnsupported))
 }

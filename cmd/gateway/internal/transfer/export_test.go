@@ -71,7 +71,7 @@ func TestAnExportGoesOnInAnotherFile(t *testing.T) {
 			if _, err := transfer.Export(t.Context(), store, &second, transfer.ExportOptions{After: report.Last}); err != nil {
 				t.Error(err)
 			}
-			to := inMemory(t)
+			to := inMemory()
 			one := importAll(t, to, &first) // it is a whole gzip file
 			two := importAll(t, to, &second)
 			if one.New+two.New != 7_000 || one.Executions < report.Executions {
@@ -85,7 +85,7 @@ func TestAnExportGoesOnInAnotherFile(t *testing.T) {
 }
 
 func TestOnlyWhatIsAskedForIsExported(t *testing.T) {
-	store := inMemory(t)
+	store := inMemory()
 	importAll(t, store, file(line("a", `"payload":1`), line("b1", `"payload":1`), line("b2", `"payload":1`), line("c", `"payload":1`)))
 	out := export(t, store, transfer.ExportOptions{Prefix: "b", After: "b1"})
 	if want := line("b2", `"payload":1`) + "\n"; out != want {
@@ -96,7 +96,7 @@ func TestOnlyWhatIsAskedForIsExported(t *testing.T) {
 }
 
 func TestWhatIsDeletedBeforeItsTurnIsLeftOut(t *testing.T) {
-	inner := inMemory(t)
+	inner := inMemory()
 	importAll(t, inner, file(line("a", `"payload":1`), line("b", `"payload":1`), line("c", `"payload":1`)))
 	store := withPlan(inner, func(c call) fault {
 		if c.method == "Read" && c.id == "b" {
@@ -124,7 +124,7 @@ func TestHalfOfALogIsNeverWrittenAsAWholeOne(t *testing.T) {
 			must(spi.TruncatePrefixKeeping(ctx, s, spi.TruncatePrefixKeepingRequest{Execution: "e", Incarnation: 1, Before: 4_000}))
 		},
 	} {
-		inner := inMemory(t)
+		inner := inMemory()
 		importAll(t, inner, file(line("a", `"payload":1`)))
 		long(inner, "e", 5_000)
 		store := withPlan(inner, func(c call) fault {
@@ -141,7 +141,7 @@ func TestHalfOfALogIsNeverWrittenAsAWholeOne(t *testing.T) {
 }
 
 func TestATruncationBehindAnExportDoesNotDisturbIt(t *testing.T) {
-	inner := inMemory(t)
+	inner := inMemory()
 	long(inner, "e", 5_000)
 	store := withPlan(inner, func(c call) fault {
 		if c.method == "Read" && c.n == 2 {
@@ -155,7 +155,7 @@ func TestATruncationBehindAnExportDoesNotDisturbIt(t *testing.T) {
 }
 
 func TestAnExportOfAnUnsoundStoreIsAnError(t *testing.T) {
-	inner := inMemory(t)
+	inner := inMemory()
 	importAll(t, inner, file(line("a", `"payload":1`), line("b", `"payload":1`), line("b", `"payload":2`), line("b", `"payload":3`), line("c", `"payload":1`)))
 	hide := func(n int) func(spi.ReadRequest, *spi.ReadResponse) error {
 		return func(req spi.ReadRequest, res *spi.ReadResponse) error {
@@ -192,7 +192,7 @@ func TestAnExportOfAnUnsoundStoreIsAnError(t *testing.T) {
 }
 
 func TestAWriterThatFailsLeavesNothingToGoOnFrom(t *testing.T) {
-	store := inMemory(t)
+	store := inMemory()
 	long(store, "a", 200)
 	long(store, "b", 200)
 	for _, gzip := range []bool{false, true} {
@@ -209,7 +209,7 @@ type writer func([]byte) (int, error)
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 func TestLogsAreReadAheadAndWrittenInOrder(t *testing.T) {
-	store := inMemory(t)
+	store := inMemory()
 	importAll(t, store, bytes.NewReader(sample(11, 200, 400)))
 	want := export(t, store, transfer.ExportOptions{})
 	synctest.Test(t, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestLogsAreReadAheadAndWrittenInOrder(t *testing.T) {
 }
 
 func TestMemoryIsFlatWhileManyExecutionsAreExported(t *testing.T) {
-	store := inMemory(t)
+	store := inMemory()
 	for n := range 100_000 {
 		must(spi.Append(ctx, store, spi.AppendRequest{Execution: spi.ExecutionID(fmt.Sprintf("execution-%06d", n)), Events: []spi.Event{{ID: spi.NewEventID(), Kind: "K", Payload: []byte(`{"a":1}`)}}}))
 	}

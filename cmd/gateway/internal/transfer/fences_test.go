@@ -28,7 +28,7 @@ func TestWhoeverAcquiresAnImportedExecutionGetsAHigherToken(t *testing.T) {
 }
 
 func TestTokensAreRaisedOnceEverythingIsStored(t *testing.T) {
-	store := inMemory(t)
+	store := inMemory()
 	_, err := transfer.Import(ctx, store, file(append(fenced, "{")...), options())
 	want[*transfer.LineError](t, err)
 	if got := head(t, store, "a").Fence; got != 0 {
@@ -42,7 +42,7 @@ func TestTokensAreRaisedOnceEverythingIsStored(t *testing.T) {
 
 func TestALostAcquireRaisesTheTokenAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := inMemory(t)
+		inner := inMemory()
 		store := withPlan(inner, func(c call) fault {
 			if c.method == "AcquireFence" && c.n%2 == 1 {
 				return fault{lose: errLost}
@@ -57,7 +57,7 @@ func TestALostAcquireRaisesTheTokenAllTheSame(t *testing.T) {
 }
 
 func TestATokenThatCannotBeRaisedIsTold(t *testing.T) {
-	store := withPlan(inMemory(t), func(c call) fault {
+	store := withPlan(inMemory(), func(c call) fault {
 		if c.method == "AcquireFence" {
 			return fault{refuse: errAway}
 		}
@@ -70,7 +70,7 @@ func TestATokenThatCannotBeRaisedIsTold(t *testing.T) {
 }
 
 func TestAStoreWithoutFencesKeepsTheTokensOfEvents(t *testing.T) {
-	store := spi.Only(inMemory(t), spi.CapEvents)
+	store := spi.Only(inMemory(), spi.CapEvents)
 	importAll(t, store, file(fenced...))
 	for i, token := range []int64{3, 0, 2} {
 		if got := events(t, store, "a")[i].Fence; got != token {
@@ -80,7 +80,7 @@ func TestAStoreWithoutFencesKeepsTheTokensOfEvents(t *testing.T) {
 }
 
 func TestAnExecutionThatSomebodyHoldsRefusesOlderTokens(t *testing.T) {
-	store := inMemory(t)
+	store := inMemory()
 	for range 4 {
 		must(spi.AcquireFence(ctx, store, spi.AcquireFenceRequest{Execution: "a"}))
 	}

@@ -42,14 +42,13 @@ func view(name spi.TenantName, shared *spi.Store) *spi.Store {
 	return must(small.Prefix(name, shared))
 }
 
-func inMemory(t fatal) *spi.Store {
-	t.Helper()
+func inMemory() *spi.Store {
 	return view(tenant, must(memory.New()))
 }
 
 // backends are the stores that tests of whole files run over.
 var backends = map[string]func(*testing.T) *spi.Store{
-	"memory": func(t *testing.T) *spi.Store { return inMemory(t) },
+	"memory": func(t *testing.T) *spi.Store { return inMemory() },
 	"sqlite": func(t *testing.T) *spi.Store {
 		db := must(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "store.db"), sqlite.WithNormalSync()))
 		t.Cleanup(func() { db.Close() })

@@ -49,7 +49,7 @@ func FuzzImport(f *testing.F) {
 	f.Add(sample(13, 3, 20), byte(7))
 	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\x01\x00\x00\xff\xff"), byte(1))
 	f.Fuzz(func(t *testing.T, text []byte, window byte) {
-		store, opts := inMemory(t), options()
+		store, opts := inMemory(), options()
 		opts.Window = int(window)
 		first, err := transfer.Import(ctx, store, bytes.NewReader(text), opts)
 		if _, ok := errors.AsType[*transfer.StoreError](err); ok {
@@ -60,7 +60,7 @@ func FuzzImport(f *testing.F) {
 			t.Fatalf("%+v (%v), then %+v (%v)", first, err, again, err2)
 		}
 		wantSound(t, store)
-		to := inMemory(t)
+		to := inMemory()
 		if back := importAll(t, to, strings.NewReader(export(t, store, transfer.ExportOptions{Format: transfer.Full}))); back.New != first.New {
 			t.Fatalf("%+v of %+v came back", back, first)
 		}

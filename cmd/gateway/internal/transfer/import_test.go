@@ -16,17 +16,17 @@ import (
 )
 
 func TestATruncatedLogIsRefusedBeforeAnyOfItIsWritten(t *testing.T) {
-	store := inMemory(t)
+	store := inMemory()
 	importAll(t, store, file(line("a", `"payload":1`), line("e", `"payload":1`), line("e", `"payload":2`), line("e", `"payload":3`), line("e", `"payload":4`)))
 	must(spi.TruncatePrefixKeeping(ctx, store, spi.TruncatePrefixKeepingRequest{Execution: "e", Incarnation: 1, Before: 4, Keep: []int64{1}}))
-	full, to := export(t, store, transfer.ExportOptions{Format: transfer.Full}), inMemory(t)
+	full, to := export(t, store, transfer.ExportOptions{Format: transfer.Full}), inMemory()
 	_, err := transfer.Import(ctx, to, strings.NewReader(full), options())
 	if wrong := want[*transfer.LineError](t, err); wrong.Line != 2 || !strings.Contains(wrong.Reason, "truncated below 4") {
 		t.Error(err)
 	}
 	wantIDs(t, to, "a")
 
-	to = inMemory(t) // the simple format tells no sequences
+	to = inMemory() // the simple format tells no sequences
 	importAll(t, to, strings.NewReader(export(t, store, transfer.ExportOptions{})))
 	wantPayloads(t, to, "e", "1", "4")
 }
@@ -34,7 +34,7 @@ func TestATruncatedLogIsRefusedBeforeAnyOfItIsWritten(t *testing.T) {
 func TestTheWindowChangesNothing(t *testing.T) {
 	log := sample(4, 30, 500)
 	for _, window := range []int{1, 7, 499, 500, 501} {
-		store, opts := inMemory(t), options()
+		store, opts := inMemory(), options()
 		opts.Window = window
 		first := must(transfer.Import(ctx, store, bytes.NewReader(log), opts))
 		opts.Window = 1 + window*3%200
@@ -66,7 +66,7 @@ func TestALongLogGoesInOrderInSeveralAppends(t *testing.T) {
 			}
 			return fault{}
 		}}
-		store := spi.Only(f.open(inMemory(t)), offered)
+		store := spi.Only(f.open(inMemory()), offered)
 		opts := options()
 		opts.Window = 4_000
 		must(transfer.Import(ctx, store, file(log...), opts))
@@ -82,7 +82,7 @@ func TestALongLogGoesInOrderInSeveralAppends(t *testing.T) {
 }
 
 func TestOneOfABatchThatIsRefusedIsTold(t *testing.T) {
-	inner := inMemory(t)
+	inner := inMemory()
 	store := withPlan(inner, func(c call) fault {
 		if c.method == "AppendBatch" || c.id == "b" {
 			return fault{refuse: &spi.InvalidArgumentError{Field: "payload", Rule: "is more than this gateway takes"}}
@@ -106,7 +106,7 @@ func TestOneCallHoldsABoundedAmount(t *testing.T) {
 	}
 	log = append(log, line("larger", `"payload":"`+strings.Repeat("x", 3<<20)+`"`))
 	most, largest := 0, 0
-	store := withPlan(inMemory(t), func(c call) fault {
+	store := withPlan(inMemory(), func(c call) fault {
 		size := 0
 		if batch, ok := c.req.(spi.AppendBatchRequest); ok {
 			for _, a := range batch.Appends {
@@ -129,7 +129,7 @@ func TestCallsAreInFlightTogetherAndBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, opts := &faulty{slow: time.Second}, options()
 		opts.InFlight = 3
-		must(transfer.Import(ctx, f.open(inMemory(t)), file(log...), opts))
+		must(transfer.Import(ctx, f.open(inMemory()), file(log...), opts))
 		if f.most != 3 {
 			t.Errorf("%d calls were in flight, not 3", f.most)
 		}
@@ -137,7 +137,7 @@ func TestCallsAreInFlightTogetherAndBounded(t *testing.T) {
 }
 
 func TestProgressIsWhatIsStored(t *testing.T) {
-	store, opts := inMemory(t), options()
+	store, opts := inMemory(), options()
 	opts.Window = 100
 	var seen []transfer.ImportReport
 	opts.Progress = func(r transfer.ImportReport) { seen = append(seen, r) }
@@ -150,7 +150,7 @@ func TestProgressIsWhatIsStored(t *testing.T) {
 func TestAnImportThatIsCancelledEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which also sees to it that no goroutine is left
 		ctx, cancel := context.WithCancel(ctx)
-		store, opts := inMemory(t), options()
+		store, opts := inMemory(), options()
 		opts.Window = 10
 		opts.Progress = func(r transfer.ImportReport) {
 			if r.Lines > 100 {
@@ -165,6 +165,6 @@ func TestAnImportThatIsCancelledEnds(t *testing.T) {
 }
 
 func TestATenantWithoutANameIsRefused(t *testing.T) {
-	_, err := transfer.Import(ctx, inMemory(t), file(), transfer.ImportOptions{})
+	_, err := transfer.Import(ctx, inMemory(), file(), transfer.ImportOptions{})
 	want[*spi.InvalidArgumentError](t, err)
 }

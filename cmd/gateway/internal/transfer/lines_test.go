@@ -88,7 +88,7 @@ func TestABrokenLineIsNamedAndWhatCameBeforeItStays(t *testing.T) {
 	for _, c := range broken {
 		head, rest, _ := strings.Cut(c.line, "|")
 		name := fmt.Sprintf("%.40q", c.line)
-		store := inMemory(t)
+		store := inMemory()
 		report, err := transfer.Import(ctx, store, file(before, before, head+rest, line("after", `"payload":1`)), options())
 		wrong, ok := errors.AsType[*transfer.LineError](err)
 		if !ok {
@@ -129,7 +129,7 @@ func TestAMendedFileGoesOnWhereTheBrokenOneEnded(t *testing.T) {
 func TestAHalfWrittenFileIsReadUpToItsLastWholeLine(t *testing.T) {
 	text := line("a", `"payload":1`) + "\n" + line("b", `"payload":2`)
 	for cut := range len(text) + 1 {
-		store := inMemory(t)
+		store := inMemory()
 		report, err := transfer.Import(ctx, store, strings.NewReader(text[:cut]), options())
 		whole := int64(strings.Count(text[:cut]+"\n", "}\n")) // a line that lacks only its end is whole
 		if report.New != whole {
@@ -152,7 +152,7 @@ func TestACutGzipIsReadUpToItsLastWholeLine(t *testing.T) {
 	must(z.Write(log))
 	z.Close()
 	for cut := 2; cut < packed.Len(); cut += 113 {
-		store := inMemory(t)
+		store := inMemory()
 		report, err := transfer.Import(ctx, store, bytes.NewReader(packed.Bytes()[:cut]), options())
 		if wrong := want[*transfer.LineError](t, err); wrong.Line != report.Lines+1 || !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("of %d bytes: %v, after %+v", cut, err, report)
@@ -165,25 +165,25 @@ func TestACutGzipIsReadUpToItsLastWholeLine(t *testing.T) {
 func TestADamagedGzipIsFoundAtItsEnd(t *testing.T) {
 	packed := []byte(export(t, must(filled(t)), transfer.ExportOptions{Gzip: true}))
 	packed[len(packed)-8] ^= 1 // of the checksum
-	_, err := transfer.Import(ctx, inMemory(t), bytes.NewReader(packed), options())
+	_, err := transfer.Import(ctx, inMemory(), bytes.NewReader(packed), options())
 	if !errors.Is(err, gzip.ErrChecksum) {
 		t.Error(err)
 	}
-	_, err = transfer.Import(ctx, inMemory(t), strings.NewReader("\x1f\x8b no gzip"), options())
+	_, err = transfer.Import(ctx, inMemory(), strings.NewReader("\x1f\x8b no gzip"), options())
 	if wrong := want[*transfer.LineError](t, err); wrong.Line != 1 || !errors.Is(err, gzip.ErrHeader) {
 		t.Error(err)
 	}
 }
 
 func filled(t fatal) (*spi.Store, error) {
-	store := inMemory(t)
+	store := inMemory()
 	_, err := transfer.Import(ctx, store, file(line("a", `"payload":1`), line("b", `"payload":2`)), options())
 	return store, err
 }
 
 func TestAReaderThatFailsIsTold(t *testing.T) {
 	failure := errors.New("the disk is gone")
-	store := inMemory(t)
+	store := inMemory()
 	_, err := transfer.Import(ctx, store, io.MultiReader(file(line("a", `"payload":1`)), strings.NewReader(`{"exe`), iotest.ErrReader(failure)), options())
 	if wrong := want[*transfer.LineError](t, err); wrong.Line != 2 || wrong.Column != 6 || !errors.Is(err, failure) {
 		t.Error(err)
@@ -193,7 +193,7 @@ func TestAReaderThatFailsIsTold(t *testing.T) {
 
 func TestALineWithoutEndIsNotReadToItsEnd(t *testing.T) {
 	endless := &counting{}
-	_, err := transfer.Import(ctx, inMemory(t), io.MultiReader(file(line("a", `"payload":1`)), endless), options())
+	_, err := transfer.Import(ctx, inMemory(), io.MultiReader(file(line("a", `"payload":1`)), endless), options())
 	if wrong := want[*transfer.LineError](t, err); wrong.Line != 2 || !strings.Contains(wrong.Reason, "longer than") {
 		t.Error(err)
 	}
@@ -219,7 +219,7 @@ func TestTheLongestLineFits(t *testing.T) {
 		Metadata: map[string]string{"a": strings.Repeat("\x01", spi.MaxMetadata-1)}, Payload: bytes.Repeat([]byte{0xff}, spi.MaxPayload),
 	}
 	text := transfer.AppendLine(nil, transfer.Full, spi.ExecutionID(strings.Repeat("\x01", spi.MaxOuterID)), &e, 1)
-	if report := importAll(t, inMemory(t), bytes.NewReader(text)); report.New != 1 {
+	if report := importAll(t, inMemory(), bytes.NewReader(text)); report.New != 1 {
 		t.Errorf("%+v", report)
 	}
 }

@@ -45,11 +45,11 @@ func TestEventsOfAnotherOriginAreLeftAlone(t *testing.T) {
 }
 
 func TestEventsInFrontOfTheFilesAreForeign(t *testing.T) {
-	store, log := inMemory(t), line("e", `"payload":1`)
+	store, log := inMemory(), line("e", `"payload":1`)
 	importAll(t, store, file(log))
 	moved := events(t, store, "e")[0]
 	moved.Sequence = 0
-	store = inMemory(t)
+	store = inMemory()
 	must(spi.Append(ctx, store, spi.AppendRequest{Execution: "e", Events: []spi.Event{{ID: spi.NewEventID(), Kind: "Foreign"}, moved}}))
 	_, err := transfer.Import(ctx, store, file(log), options())
 	if other := want[*transfer.ForeignError](t, err); other.Sequence != 1 {
@@ -61,7 +61,7 @@ func TestTheErrorNamesTheEarliestLine(t *testing.T) {
 	foreign := func(store *spi.Store, id spi.ExecutionID) {
 		must(spi.Append(ctx, store, spi.AppendRequest{Execution: id, ExpectedHead: spi.AnyHead, Events: []spi.Event{{ID: spi.NewEventID(), Kind: "Foreign"}}}))
 	}
-	store, log := inMemory(t), []string{line("a", `"payload":1`), line("b", `"payload":1`), line("a", `"payload":2`)}
+	store, log := inMemory(), []string{line("a", `"payload":1`), line("b", `"payload":1`), line("a", `"payload":2`)}
 	importAll(t, store, file(log[0]))
 	foreign(store, "a")
 	foreign(store, "b")
@@ -70,7 +70,7 @@ func TestTheErrorNamesTheEarliestLine(t *testing.T) {
 		t.Errorf("of two that cannot go on: %v", err)
 	}
 
-	store = inMemory(t)
+	store = inMemory()
 	foreign(store, "b")
 	_, err = transfer.Import(ctx, store, file(line("a", `"payload":1`), line("a", `"fence":1,"payload":2`), line("b", `"payload":1`)), options())
 	if stop := want[*transfer.StoreError](t, err); stop.Execution != "b" || stop.Line != 3 || stop.From != 2 {
@@ -79,7 +79,7 @@ func TestTheErrorNamesTheEarliestLine(t *testing.T) {
 }
 
 func TestALineThatSaysSomethingElseIsAnotherEvent(t *testing.T) {
-	store := inMemory(t)
+	store := inMemory()
 	importAll(t, store, file(with(`"payload":1`)))
 	importAll(t, store, file(with(`"payload" : 1, "kernel":false, "fence":0, "metadata":{}, "recordedAt":"2024-05-01T11:30:00.0+02:00"`))) // the same
 	for _, other := range []string{`"payload":1.0`, `"kind":"L"`, `"recordedAt":"2024-05-01T09:30:01Z"`, `"kernel":true`, `"fence":1`, `"metadata":{"a":"b"}`} {
@@ -91,7 +91,7 @@ func TestALineThatSaysSomethingElseIsAnotherEvent(t *testing.T) {
 }
 
 func TestWhatIsAddedAfterTheWholeFileStays(t *testing.T) {
-	store, log := inMemory(t), line("e", `"payload":1`)
+	store, log := inMemory(), line("e", `"payload":1`)
 	importAll(t, store, file(log))
 	must(spi.Append(ctx, store, spi.AppendRequest{Execution: "e", ExpectedHead: 1, Events: []spi.Event{{ID: spi.NewEventID(), Kind: "K", Payload: []byte("2")}}}))
 	if report := importAll(t, store, file(log)); report.Present != 1 {
@@ -113,7 +113,7 @@ func TestADeletedExecutionIsWrittenAnew(t *testing.T) {
 }
 
 func TestAnExecutionThatIsDeletedMeanwhileEndsTheImport(t *testing.T) {
-	inner := inMemory(t)
+	inner := inMemory()
 	store := withPlan(inner, func(c call) fault {
 		if c.method == "Append" && c.n == 2 {
 			must(spi.DeleteExecution(ctx, inner, spi.DeleteExecutionRequest{Execution: "e", Incarnation: 1}))
@@ -138,7 +138,7 @@ func TestALogThatWasTruncatedMeanwhileIsLeftAlone(t *testing.T) {
 		}
 		wantPayloads(t, store, "e", "3")
 	})
-	inner := inMemory(t)
+	inner := inMemory()
 	importAll(t, inner, file(log[:3]...))
 	store := withPlan(inner, func(c call) fault {
 		if c.method == "Read" { // when the append has met a part of its events

@@ -28,7 +28,7 @@ func patient() transfer.ImportOptions {
 func TestAStoreThatComesBackIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		inner := inMemory(t)
+		inner := inMemory()
 		store := withPlan(inner, func(call) fault {
 			if time.Since(begin) < 50*time.Second {
 				return fault{refuse: errAway}
@@ -53,7 +53,7 @@ func TestAStoreThatComesBackIsWaitedFor(t *testing.T) {
 func TestAStoreThatStaysAwayEndsTheImportAtALine(t *testing.T) {
 	log := sample(8, 20, 300)
 	synctest.Test(t, func(t *testing.T) {
-		inner := inMemory(t)
+		inner := inMemory()
 		store := withPlan(inner, func(c call) fault {
 			if c.method == "AppendBatch" && c.n > 2 {
 				return fault{refuse: errAway}
@@ -86,7 +86,7 @@ func TestALostAnswerStoresNothingTwice(t *testing.T) {
 				}
 				return fault{}
 			}}
-			inner := inMemory(t)
+			inner := inMemory()
 			opts := patient()
 			opts.Window = 50
 			report := must(transfer.Import(ctx, f.open(inner), bytes.NewReader(log), opts))
@@ -100,7 +100,7 @@ func TestALostAnswerStoresNothingTwice(t *testing.T) {
 
 func TestOneOfABatchWhoseAnswerIsLostIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := inMemory(t)
+		inner := inMemory()
 		half := &halfLost{lost: map[spi.ExecutionID]bool{}}
 		report := must(transfer.Import(ctx, half.open(inner), file(line("a", `"payload":1`), line("b", `"payload":1`), line("c", `"payload":1`), line("d", `"payload":1`)), patient()))
 		if report.New != 2 || report.Present != 2 {
@@ -135,7 +135,7 @@ func (h *halfLost) AppendBatch(ctx context.Context, req spi.AppendBatchRequest) 
 func TestACancelledWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(ctx)
-		store := withPlan(inMemory(t), func(call) fault { return fault{refuse: errAway} })
+		store := withPlan(inMemory(), func(call) fault { return fault{refuse: errAway} })
 		opts := patient()
 		opts.Retry.Notify = func(error) { cancel() }
 		_, err := transfer.Import(ctx, store, file(line("a", `"payload":1`)), opts)
@@ -147,7 +147,7 @@ func TestACancelledWaitEnds(t *testing.T) {
 
 func TestWithoutPatienceNothingIsSentAgain(t *testing.T) {
 	calls := 0
-	store := withPlan(inMemory(t), func(call) fault { calls++; return fault{refuse: errAway} })
+	store := withPlan(inMemory(), func(call) fault { calls++; return fault{refuse: errAway} })
 	_, err := transfer.Import(ctx, store, file(line("a", `"payload":1`)), options())
 	if !errors.Is(err, errAway) || calls != 1 {
 		t.Errorf("%v after %d calls", err, calls)

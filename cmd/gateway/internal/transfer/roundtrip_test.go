@@ -38,7 +38,7 @@ func TestALogComesBackAsItWas(t *testing.T) {
 
 func TestAFullExportComesBackInAsItWas(t *testing.T) {
 	onEach(t, func(t *testing.T, store *spi.Store) {
-		from := inMemory(t)
+		from := inMemory()
 		fill(t, from)
 		out := export(t, from, transfer.ExportOptions{Format: transfer.Full})
 		report := importAll(t, store, strings.NewReader(out))
@@ -115,7 +115,7 @@ func head(t fatal, store *spi.Store, id spi.ExecutionID) spi.HeadResponse {
 }
 
 func TestTheSimpleFormatKeepsEveryPayload(t *testing.T) {
-	from, to := inMemory(t), inMemory(t)
+	from, to := inMemory(), inMemory()
 	fill(t, from)
 	importAll(t, to, strings.NewReader(export(t, from, transfer.ExportOptions{})))
 	if got, want := payloads(t, to, "bytes"), payloads(t, from, "bytes"); !reflect.DeepEqual(got, want) {
@@ -131,7 +131,7 @@ func TestPayloadsKeepTheirSpelling(t *testing.T) {
 	for _, payload := range spelled {
 		lines = append(lines, " { \"\\u006bind\" : \"K\",\t\"payload\" : "+payload+" , \"recordedAt\":\"2024-05-01T11:30:00.5+02:00\",\"executionId\":\"e\" } \r")
 	}
-	store := inMemory(t)
+	store := inMemory()
 	importAll(t, store, file(lines...))
 	wantPayloads(t, store, "e", spelled...)
 	if got := events(t, store, "e")[0]; got.Kind != "K" || got.RecordedAt.Format(time.RFC3339Nano) != "2024-05-01T09:30:00.5Z" {
@@ -140,7 +140,7 @@ func TestPayloadsKeepTheirSpelling(t *testing.T) {
 }
 
 func TestALineThatRepeatsCountsEachTime(t *testing.T) {
-	store, same := inMemory(t), line("e", `"payload":1`)
+	store, same := inMemory(), line("e", `"payload":1`)
 	report := importAll(t, store, file(same, same, line("f", `"payload":1`), same))
 	if report.New != 4 || report.Executions != 2 {
 		t.Errorf("%+v", report)
@@ -174,17 +174,17 @@ func TestGzipIsRead(t *testing.T) {
 		must(z.Write([]byte(text)))
 		z.Close()
 	}
-	store := inMemory(t)
+	store := inMemory()
 	importAll(t, store, &packed)
 	wantIDs(t, store, "a", "b")
-	if got := importAll(t, inMemory(t), strings.NewReader(export(t, store, transfer.ExportOptions{Gzip: true}))); got.New != 2 {
+	if got := importAll(t, inMemory(), strings.NewReader(export(t, store, transfer.ExportOptions{Gzip: true}))); got.New != 2 {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestAFileWithoutEventsIsNoError(t *testing.T) {
 	for _, text := range []string{"", "\n", " \r\n\t\n"} {
-		if report := importAll(t, inMemory(t), strings.NewReader(text)); report != (transfer.ImportReport{}) {
+		if report := importAll(t, inMemory(), strings.NewReader(text)); report != (transfer.ImportReport{}) {
 			t.Errorf("%q: %+v", text, report)
 		}
 	}
