@@ -214,6 +214,9 @@ func TestErrorsNestedWithoutEndEnd(t *testing.T) {
 		err = &spi.OpError{Op: "o", Err: err}
 		m = &pb.Error{Kind: &pb.Error_Op{Op: &pb.OpError{Op: "o", Error: m}}}
 	}
+	if n := proto.Size(api.EncodeError(err)); n > 1000 {
+		t.Errorf("it has %d bytes", n)
+	}
 	for _, got := range []error{api.DecodeError(api.EncodeError(err)), api.DecodeError(m)} {
 		if _, found := errors.AsType[*spi.InternalError](got); !found {
 			t.Errorf("it is %.100v", got)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 	"pgregory.net/rapid"
 
 	"github.com/loomgate/loomgate/api"
@@ -135,6 +137,19 @@ func TestJSONIsWhatTheStandardLibrarySays(t *testing.T) {
 	for _, text := range texts {
 		if !json.Valid([]byte(text)) {
 			t.Errorf("%s is no JSON text", text)
+		}
+	}
+}
+
+func TestATimeOrDurationThatGoDoesNotHoldIsRefused(t *testing.T) {
+	_, err := sent(&pb.Event{RecordedAt: &timestamppb.Timestamp{Seconds: 1 << 60}})
+	if refused, ok := errors.AsType[*spi.InvalidArgumentError](err); !ok || refused.Field != "events[0].recordedAt" {
+		t.Error(err)
+	}
+	for _, d := range []*durationpb.Duration{{Seconds: 1 << 40}, {Seconds: -1 << 40}, {Seconds: 1, Nanos: -1}} {
+		_, err := api.SweepTombstones.DecodeRequest(&pb.SweepTombstonesRequest{OlderThan: d})
+		if refused, ok := errors.AsType[*spi.InvalidArgumentError](err); !ok || refused.Field != "older than" {
+			t.Errorf("%v: %v", d, err)
 		}
 	}
 }

@@ -64,7 +64,7 @@ type Client struct {
 }
 
 // Open connects to the gateway at addr, as gRPC names targets, such as
-// "gateway.example:7233", and asks it what it offers. The error is an
+// "gateway.example:7070", and asks it what it offers. The error is an
 // [spi.CompatibilityError] where a group there has another major version than here.
 func Open(ctx context.Context, addr string, options Options) (*Client, error) {
 	c := &Client{}

@@ -80,9 +80,9 @@ func TestTheErrorNamesTheEarliestLine(t *testing.T) {
 
 func TestALineThatSaysSomethingElseIsAnotherEvent(t *testing.T) {
 	store := inMemory()
-	importAll(t, store, file(with(`"payload":1`)))
+	importAll(t, store, file(with(`"payload":1`), with(`"executionId":"m","metadata":{"a":"b"}`)))
 	importAll(t, store, file(with(`"payload" : 1, "kernel":false, "fence":0, "metadata":{}, "recordedAt":"2024-05-01T11:30:00.0+02:00"`))) // the same
-	for _, other := range []string{`"payload":1.0`, `"kind":"L"`, `"recordedAt":"2024-05-01T09:30:01Z"`, `"kernel":true`, `"fence":1`, `"metadata":{"a":"b"}`} {
+	for _, other := range []string{`"payload":1.0`, `"kind":"L"`, `"recordedAt":"2024-05-01T09:30:01Z"`, `"kernel":true`, `"fence":1`, `"metadata":{"a":"b"}`, `"executionId":"m","metadata":{"a":"c"}`} {
 		_, err := transfer.Import(ctx, store, file(with(other)), options())
 		if _, ok := errors.AsType[*transfer.ForeignError](err); !ok {
 			t.Errorf("%s: %v", other, err)
@@ -125,6 +125,23 @@ func TestAnExecutionThatIsDeletedMeanwhileEndsTheImport(t *testing.T) {
 	_, err := transfer.Import(ctx, store, file(line("e", `"payload":1`), line("e", `"payload":2`)), opts)
 	want[*spi.IncarnationError](t, err)
 	wantIDs(t, inner)
+}
+
+func TestALogThatIsShorterThanItWasEndsTheImport(t *testing.T) {
+	inner := inMemory()
+	store := withPlan(inner, func(c call) fault {
+		if c.method == "Append" && c.n == 3 {
+			must(spi.DeleteExecution(ctx, inner, spi.DeleteExecutionRequest{Execution: "e", Incarnation: 1}))
+			must(spi.Append(ctx, inner, spi.AppendRequest{Execution: "e", Incarnation: 2, Events: []spi.Event{{ID: spi.NewEventID(), Kind: "K"}}}))
+		}
+		return fault{}
+	})
+	opts := options()
+	opts.Window = 1
+	_, err := transfer.Import(ctx, store, file(line("e", `"payload":1`), line("e", `"payload":2`), line("e", `"payload":3`)), opts)
+	if conflict := want[*spi.ConflictError](t, err); conflict.Head != 1 {
+		t.Error(err)
+	}
 }
 
 func TestALogThatWasTruncatedMeanwhileIsLeftAlone(t *testing.T) {

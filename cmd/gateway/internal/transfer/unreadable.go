@@ -22,7 +22,7 @@ func (c *check) unreadable(ctx context.Context, cause error) (next, error) {
 	case err != nil:
 		return done, err
 	case c.incarnation == 0:
-		c.incarnation, c.floor = head.Incarnation, head.Floor
+		c.incarnation = head.Incarnation
 	case c.incarnation != head.Incarnation:
 		return again, nil
 	}

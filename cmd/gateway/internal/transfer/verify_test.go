@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/loomgate/loomgate/cmd/gateway/internal/transfer"
 	"github.com/loomgate/loomgate/spi"
@@ -116,6 +118,12 @@ func TestEveryProblemIsFoundAndTheWalkGoesOn(t *testing.T) {
 		"one is missing before one that does not open": {of(func(req spi.ReadRequest, res *spi.ReadResponse) error {
 			return errors.Join(without(4).read(req, res), sealed(5).read(req, res))
 		}), []string{b + ", sequence 4: is missing", b + ", sequence 5: cannot be read: Read: it does not open"}},
+		"what is past the end cannot be read": {of(func(req spi.ReadRequest, res *spi.ReadResponse) error {
+			if res.More = true; req.After == 6 {
+				return errors.New("it does not open")
+			}
+			return nil
+		}), []string{b + " cannot be read: Read: it does not open"}},
 		"the head is too low":        {headOf(5), []string{b + ", sequence 6: is past the head, which is 5"}},
 		"the head is too high":       {headOf(8), []string{b + ", sequence 7: is missing, and so is all up to sequence 8"}},
 		"an execution has no events": {phantom(), []string{b + " is listed, but has no events"}},
@@ -213,15 +221,18 @@ func TestAShreddedLogIsCountedAndNoProblem(t *testing.T) {
 
 func TestAStoreThatCannotAnswerEndsTheWalk(t *testing.T) {
 	for method, last := range map[string]string{"Read": "b", "Head": "b", "ListExecutions": ""} {
-		store := withPlan(some(t), func(c call) fault {
-			if c.method == method && (c.id == "c" || c.id == "") {
-				return fault{refuse: errAway}
+		synctest.Test(t, func(t *testing.T) {
+			store := withPlan(some(t), func(c call) fault {
+				if c.method == method && (c.id == "c" || c.id == "") {
+					return fault{refuse: errAway}
+				}
+				return fault{}
+			})
+			begin := time.Now()
+			report, err := transfer.Verify(ctx, store, transfer.VerifyOptions{Retry: transfer.Retry{For: time.Minute}})
+			if !errors.Is(err, errAway) || report.Last != last || report.Problems > 0 || time.Since(begin) != time.Minute {
+				t.Errorf("%s: %v, after %+v and %v", method, err, report, time.Since(begin))
 			}
-			return fault{}
 		})
-		report, err := transfer.Verify(ctx, store, transfer.VerifyOptions{})
-		if !errors.Is(err, errAway) || report.Last != last || report.Problems > 0 {
-			t.Errorf("%s: %v, after %+v", method, err, report)
-		}
 	}
 }
