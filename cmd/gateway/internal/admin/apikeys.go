@@ -32,7 +32,7 @@ func encodeKey(k control.APIKey) *pb.ApiKey {
 }
 
 // CreateApiKey implements AdminService.
-func (s *Service) CreateApiKey(ctx context.Context, in *pb.CreateApiKeyRequest) (*pb.CreateApiKeyResponse, error) { //nolint:staticcheck // the API's name
+func (s *Service) CreateApiKey(ctx context.Context, in *pb.CreateApiKeyRequest) (*pb.CreateApiKeyResponse, error) {
 	return answer(ctx, s, in, func(ctx context.Context, by control.Actor, in *pb.CreateApiKeyRequest) (*pb.CreateApiKeyResponse, error) {
 		grant := control.Grant{AllTenants: in.GetAllTenants()}
 		for _, t := range in.GetTenants() {
@@ -59,7 +59,7 @@ func (s *Service) CreateApiKey(ctx context.Context, in *pb.CreateApiKeyRequest) 
 }
 
 // ListApiKeys implements AdminService.
-func (s *Service) ListApiKeys(ctx context.Context, in *pb.ListApiKeysRequest) (*pb.ListApiKeysResponse, error) { //nolint:staticcheck // the API's name
+func (s *Service) ListApiKeys(ctx context.Context, in *pb.ListApiKeysRequest) (*pb.ListApiKeysResponse, error) {
 	return answer(ctx, s, in, func(_ context.Context, _ control.Actor, in *pb.ListApiKeysRequest) (*pb.ListApiKeysResponse, error) {
 		page, next, err := s.Records.ListAPIKeys(in.GetAfter(), int(in.GetLimit()))
 		out := &pb.ListApiKeysResponse{Next: next}
@@ -71,7 +71,7 @@ func (s *Service) ListApiKeys(ctx context.Context, in *pb.ListApiKeysRequest) (*
 }
 
 // RevokeApiKey implements AdminService.
-func (s *Service) RevokeApiKey(ctx context.Context, in *pb.RevokeApiKeyRequest) (*pb.RevokeApiKeyResponse, error) { //nolint:staticcheck // the API's name
+func (s *Service) RevokeApiKey(ctx context.Context, in *pb.RevokeApiKeyRequest) (*pb.RevokeApiKeyResponse, error) {
 	return answer(ctx, s, in, func(ctx context.Context, by control.Actor, in *pb.RevokeApiKeyRequest) (*pb.RevokeApiKeyResponse, error) {
 		return &pb.RevokeApiKeyResponse{}, s.Records.RevokeAPIKey(ctx, by, in.GetId())
 	})
