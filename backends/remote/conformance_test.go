@@ -1,14 +1,12 @@
 package remote_test
 
 import (
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/loomgate/loomgate/backends/sqlite"
 	"github.com/loomgate/loomgate/conformance"
 	"github.com/loomgate/loomgate/spi"
 
@@ -25,20 +23,6 @@ func none() []grpc.ServerOption { return nil }
 
 func TestConformanceOverMemory(t *testing.T) {
 	kit(t, func(t *testing.T) *spi.Store { return newMemory(t) }, none)
-}
-
-func TestConformanceOverSQLite(t *testing.T) {
-	kit(t, newSQLite, none)
-}
-
-func newSQLite(t *testing.T) *spi.Store {
-	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db.Store()
 }
 
 // resolvable reports whether the client can find out whether a call was done.

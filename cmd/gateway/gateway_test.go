@@ -12,10 +12,16 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
 	"github.com/loomgate/loomgate/backends/remote"
 	"github.com/loomgate/loomgate/conformance"
 	"github.com/loomgate/loomgate/internal/pgtest"
 	"github.com/loomgate/loomgate/spi"
+
+	pb "github.com/loomgate/loomgate/api/loomgate/v1"
 )
 
 // kit runs the conformance kit through a gateway, each case as a tenant of its own.
@@ -24,10 +30,19 @@ func (p *process) kit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	admin := pb.NewAdminServiceClient(conn)
 	var tenants atomic.Int64
 	tenant := conformance.PerTest(func(t *testing.T) spi.TenantName {
 		name := fmt.Sprintf("kit-%d", tenants.Add(1))
-		mustGateway(t, p.client("tenants", "create", name)...)
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+strings.TrimSpace(string(key)))
+		if _, err := admin.CreateTenant(ctx, &pb.CreateTenantRequest{Name: name}); err != nil {
+			t.Fatal(err)
+		}
 		return spi.TenantName(name)
 	})
 	conformance.Store(t, func(t *testing.T) *spi.Store {
