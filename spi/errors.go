@@ -19,6 +19,15 @@ func (e *OpError) Error() string { return e.Op + ": " + e.Err.Error() }
 // Unwrap returns what went wrong.
 func (e *OpError) Unwrap() error { return e.Err }
 
+// WithoutOp returns an error of a package function without the method's name: as the
+// results of a batch hold it, and for a layer that answers another method with it.
+func WithoutOp(err error) error {
+	if op, ok := err.(*OpError); ok { //nolint:errorlint // what is below another error is that one's to say
+		return op.Err
+	}
+	return err
+}
+
 // An InvalidArgumentError refuses a request that could never be right, before
 // any I/O and any change.
 type InvalidArgumentError struct {

@@ -214,8 +214,5 @@ func call[Q request, R any](
 // failed leaves nothing in a response that comes with an error, and names op in
 // the error: the method that was called, not the one that a layer called for it.
 func failed[R any](op string, err error) (none R, _ error) {
-	if inner, ok := err.(*OpError); ok { //nolint:errorlint // what is below another error is that one's to say
-		err = inner.Err
-	}
-	return none, &OpError{op, err}
+	return none, &OpError{op, WithoutOp(err)}
 }

@@ -44,7 +44,7 @@ func (b backend) resolve(ctx context.Context, req spi.AppendBatchRequest, result
 		if resolves != nil {
 			appended, still, err := deliver(ctx, b.Client, api.Append, req.Item(i), resolves, cause)
 			if err == nil || still == nil {
-				results[i] = spi.AppendResult{AppendResponse: appended, Err: withoutOp(err)}
+				results[i] = spi.AppendResult{AppendResponse: appended, Err: spi.WithoutOp(err)}
 				continue
 			}
 			resolves = nil // the next ones would fare no better, and each takes its time
@@ -63,13 +63,4 @@ func openBy(err, before error) error {
 		return nil
 	}
 	return before
-}
-
-// withoutOp takes off the name of the method that was called: the caller called
-// another.
-func withoutOp(err error) error {
-	if op, ok := errors.AsType[*spi.OpError](err); ok {
-		return op.Err
-	}
-	return err
 }

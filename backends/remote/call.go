@@ -69,9 +69,7 @@ func failure(ctx context.Context, err error, sent bool) (outcome, error) {
 }
 
 func isContext(err error) bool {
-	if op, ok := errors.AsType[*spi.OpError](err); ok {
-		err = op.Err
-	}
+	err = spi.WithoutOp(err)
 	return err == context.Canceled || err == context.DeadlineExceeded //nolint:errorlint // what is around one tells more
 }
 

@@ -218,7 +218,7 @@ func (s *split) AppendBatch(ctx context.Context, req spi.AppendBatchRequest) (sp
 		res, err := spi.AppendBatch(ctx, s.shards[shard], part)
 		for k, i := range places[shard] {
 			if err != nil {
-				results[i].Err = s.failed(shard, errors.Unwrap(err)) // without the method, as of a result
+				results[i].Err = s.failed(shard, spi.WithoutOp(err))
 			} else {
 				results[i] = res.Results[k]
 			}

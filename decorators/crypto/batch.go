@@ -2,7 +2,6 @@ package crypto
 
 import (
 	"context"
-	"errors"
 
 	"golang.org/x/sync/errgroup"
 
@@ -33,7 +32,7 @@ func (l *layer) AppendBatch(ctx context.Context, req spi.AppendBatchRequest) (sp
 		case err != nil && try == 0:
 			return spi.AppendBatchResponse{}, err
 		case err != nil: // of the others something may have landed
-			return b.answer(pending, cause(err)), nil
+			return b.answer(pending, spi.WithoutOp(err)), nil
 		}
 		pending = again
 	}
@@ -60,7 +59,7 @@ func (l *layer) append(ctx context.Context, b *batch, pending []int) (again []in
 			return nil, err
 		}
 		if err != nil {
-			b.results[i] = spi.AppendResult{Err: cause(err)}
+			b.results[i] = spi.AppendResult{Err: spi.WithoutOp(err)}
 			continue
 		}
 		part.Appends = append(part.Appends, s.as(b.req.Item(i)))
@@ -116,12 +115,4 @@ func (l *layer) keysFor(ctx context.Context, b *batch, pending []int) func(yield
 			}
 		}
 	}
-}
-
-// cause returns an error without the method that a layer below names.
-func cause(err error) error {
-	if op, ok := err.(*spi.OpError); ok { //nolint:errorlint // the outermost only
-		return errors.Unwrap(op)
-	}
-	return err
 }

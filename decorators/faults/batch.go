@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 
 	"github.com/loomgate/loomgate/spi"
 )
@@ -61,7 +60,7 @@ func (f *faults) appendSome(ctx context.Context, c Call, fault Fault, req spi.Ap
 		if err != nil {
 			answer.Results = make([]spi.AppendResult, len(places))
 			for k := range answer.Results {
-				answer.Results[k].Err = errors.Unwrap(err) // without the method, as of a result
+				answer.Results[k].Err = spi.WithoutOp(err)
 			}
 		}
 		for k, i := range places {

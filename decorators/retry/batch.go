@@ -89,7 +89,7 @@ func ofOne(err error, id spi.ExecutionID) error {
 	if lost, ok := errors.AsType[*spi.AmbiguousError](err); ok {
 		return &spi.AmbiguousError{Execution: id, Cause: lost.Cause}
 	}
-	return errors.Unwrap(err) // without the method, as of a result
+	return spi.WithoutOp(err)
 }
 
 // giveUp takes in why the open appends are not sent again.

@@ -79,7 +79,7 @@ func (s *sharded) appendAll(ctx context.Context, req spi.AppendBatchRequest, ope
 	if len(parts) == 1 {
 		for shard, p := range parts { // nothing else waits for it
 			res, err := spi.AppendBatch(ctx, s.shards[shard].store, p.AppendBatchRequest)
-			p.deal(res, withoutOp(err), results)
+			p.deal(res, spi.WithoutOp(err), results)
 		}
 		return places
 	}

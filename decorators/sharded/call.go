@@ -101,7 +101,7 @@ func (s *sharded) failed(ctx context.Context, i int, err error) error {
 	if answers(err) || errors.Is(ctx.Err(), context.Canceled) && errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &spi.ShardError{Shard: s.table.Load().shards[i].name, Err: withoutOp(err)}
+	return &spi.ShardError{Shard: s.table.Load().shards[i].name, Err: spi.WithoutOp(err)}
 }
 
 // answers reports whether an error is about the request and not about the shard.
@@ -115,14 +115,6 @@ func answers(err error) bool {
 		return true
 	}
 	return false
-}
-
-// withoutOp leaves out the method's name, which the method adds by itself.
-func withoutOp(err error) error {
-	if e, ok := err.(*spi.OpError); ok { //nolint:errorlint // likewise
-		return e.Err
-	}
-	return err
 }
 
 // tries paces the tries of one call. The first again comes at once.

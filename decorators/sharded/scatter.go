@@ -47,7 +47,7 @@ func within[R any](ctx context.Context, limit time.Duration, call func(context.C
 	if err == nil {
 		return res, nil
 	}
-	err = withoutOp(err)
+	err = spi.WithoutOp(err)
 	_, ambiguous := errors.AsType[*spi.AmbiguousError](err)
 	if !ambiguous && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = &spi.UnavailableError{Cause: fmt.Errorf("no answer within %v: %w", limit, err)}
