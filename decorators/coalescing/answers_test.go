@@ -210,6 +210,7 @@ func TestABatchOutlivesACallerAndEndsWithTheLastOfThem(t *testing.T) {
 		s.pass(first)
 		s.next() // the batch, which is never let go
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if !a.done || !isAmbiguous(a.err) || b.done {
 			s.Errorf("%v, %v", a.err, b.err)
 		}

@@ -82,13 +82,15 @@ func (s *stage) startIn(ctx context.Context, req spi.AppendRequest) *call {
 	return c
 }
 
-// next returns the next call that the gate holds. There has to be one.
+// next returns the next call that the gate holds, when nothing else is under way. There
+// has to be one.
 func (s *stage) next() *faults.Held {
 	s.Helper()
 	h, err := s.gate.Next(s.Context())
 	if err != nil {
 		s.Fatal(err)
 	}
+	synctest.Wait()
 	return h
 }
 
