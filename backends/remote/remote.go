@@ -75,10 +75,20 @@ func Open(ctx context.Context, addr string, options Options) (*Client, error) {
 	return c, nil
 }
 
-func (c *Client) open(ctx context.Context, addr string, options Options) error {
+// Dial returns one connection to the gateway at addr, for the services that are not of
+// package spi. The error is an [spi.InvalidArgumentError].
+func Dial(addr string, options Options) (*grpc.ClientConn, error) {
 	if options.Plaintext && options.TLS != nil {
-		return &spi.InvalidArgumentError{Field: "plaintext", Rule: "is set, and TLS is configured"}
+		return nil, &spi.InvalidArgumentError{Field: "plaintext", Rule: "is set, and TLS is configured"}
 	}
+	connection, err := grpc.NewClient(addr, options.dial()...)
+	if err != nil {
+		return nil, &spi.InvalidArgumentError{Field: "address", Rule: "is no gRPC target: " + err.Error()}
+	}
+	return connection, nil
+}
+
+func (c *Client) open(ctx context.Context, addr string, options Options) error {
 	if options.Connections < 0 {
 		return &spi.InvalidArgumentError{Field: "connections", Rule: "is negative"}
 	}
@@ -86,9 +96,9 @@ func (c *Client) open(ctx context.Context, addr string, options Options) error {
 		options.Connections = min((runtime.GOMAXPROCS(0)+1)/2, mostConnections)
 	}
 	for range options.Connections {
-		connection, err := grpc.NewClient(addr, options.dial()...)
+		connection, err := Dial(addr, options)
 		if err != nil {
-			return &spi.InvalidArgumentError{Field: "address", Rule: "is no gRPC target: " + err.Error()}
+			return err
 		}
 		c.connections = append(c.connections, connection)
 	}

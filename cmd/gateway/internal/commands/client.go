@@ -11,9 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/loomgate/loomgate/backends/remote"
 	"github.com/loomgate/loomgate/spi"
@@ -39,11 +36,8 @@ func addTenant(cmd *cobra.Command) {
 
 // A target is a server and who calls it.
 type target struct {
-	addr      string
-	key       string
-	tenant    spi.TenantName
-	plaintext bool
-	tls       *tls.Config
+	addr string
+	remote.Options
 }
 
 func targetOf(cmd *cobra.Command) (t target, err error) {
@@ -57,19 +51,19 @@ func targetOf(cmd *cobra.Command) (t target, err error) {
 		return otherwise
 	}
 	t.addr = text("addr", "LOOMGATE_ADDR", defaultAddr)
-	t.tenant = spi.TenantName(text("tenant", "", ""))
-	t.key = os.Getenv("LOOMGATE_KEY")
+	t.Tenant = spi.TenantName(text("tenant", "", ""))
+	t.APIKey = os.Getenv("LOOMGATE_KEY")
 	if path := text("key-file", "", ""); path != "" {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			return t, err
 		}
-		t.key = strings.TrimSpace(string(raw))
+		t.APIKey = strings.TrimSpace(string(raw))
 	}
-	if t.key == "" {
+	if t.APIKey == "" {
 		return t, &usageError{errors.New("there is no API key: give --key-file, or $LOOMGATE_KEY")}
 	}
-	t.plaintext = cmd.Flag("plaintext").Value.String() == "true" || isLoopback(t.addr)
+	t.Plaintext = cmd.Flag("plaintext").Value.String() == "true" || isLoopback(t.addr)
 	if path := text("ca-file", "", ""); path != "" {
 		pem, err := os.ReadFile(path)
 		if err != nil {
@@ -79,7 +73,7 @@ func targetOf(cmd *cobra.Command) (t target, err error) {
 		if !roots.AppendCertsFromPEM(pem) {
 			return t, fmt.Errorf("%s holds no certificate", path)
 		}
-		t.tls, t.plaintext = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, false
+		t.TLS, t.Plaintext = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, false
 	}
 	return t, nil
 }
@@ -94,17 +88,21 @@ func isLoopback(addr string) bool {
 }
 
 // withStore calls do with the tenant's store that the server gives the key.
-func withStore(cmd *cobra.Command, do func(ctx context.Context, t target, store *spi.Store) error) error {
+func withStore(cmd *cobra.Command, do func(ctx context.Context, store *spi.Store) error) error {
 	t, err := targetOf(cmd)
 	if err != nil {
 		return err
 	}
-	client, err := remote.Open(cmd.Context(), t.addr, remote.Options{APIKey: t.key, Tenant: t.tenant, TLS: t.tls, Plaintext: t.plaintext})
+	return t.store(cmd.Context(), do)
+}
+
+func (t target) store(ctx context.Context, do func(ctx context.Context, store *spi.Store) error) error {
+	client, err := remote.Open(ctx, t.addr, t.Options)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	return do(cmd.Context(), t, client.Store())
+	return do(ctx, client.Store())
 }
 
 // withAdmin calls do with the server's AdminService.
@@ -116,27 +114,13 @@ func withAdmin(cmd *cobra.Command, do func(ctx context.Context, admin pb.AdminSe
 	return t.admin(cmd.Context(), do)
 }
 
+// admin leaves the tenant out: what operators do is nobody's in particular.
 func (t target) admin(ctx context.Context, do func(ctx context.Context, admin pb.AdminServiceClient) error) error {
-	transport := insecure.NewCredentials()
-	if !t.plaintext {
-		transport = credentials.NewTLS(t.tls)
-	}
-	conn, err := grpc.NewClient(t.addr, grpc.WithTransportCredentials(transport), grpc.WithPerRPCCredentials(keyCredential{t.key, !t.plaintext}))
+	t.Tenant = ""
+	conn, err := remote.Dial(t.addr, t.Options)
 	if err != nil {
 		return &usageError{err}
 	}
 	defer conn.Close()
 	return do(ctx, pb.NewAdminServiceClient(conn))
 }
-
-// A keyCredential is an API key that goes with every call.
-type keyCredential struct {
-	key    string
-	secure bool
-}
-
-func (k keyCredential) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": "Bearer " + k.key}, nil
-}
-
-func (k keyCredential) RequireTransportSecurity() bool { return k.secure }

@@ -23,7 +23,7 @@ func newExecutions() *cobra.Command {
 		Example: `  gateway executions list --prefix order-
   gateway executions list --after order-17 --limit 100`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withStore(cmd, func(ctx context.Context, _ target, store *spi.Store) error { return listExecutions(ctx, cmd, store) })
+			return withStore(cmd, func(ctx context.Context, store *spi.Store) error { return listExecutions(ctx, cmd, store) })
 		},
 	}
 	list.Flags().String("prefix", "", "only those whose id starts with it")
@@ -35,7 +35,7 @@ func newExecutions() *cobra.Command {
 		Use: "show ID", Short: "Show an execution's events, one JSON object a line", Args: arguments(cobra.ExactArgs(1)),
 		Example: "  gateway executions show order-17 | jq .kind",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStore(cmd, func(ctx context.Context, _ target, store *spi.Store) error {
+			return withStore(cmd, func(ctx context.Context, store *spi.Store) error {
 				n, _, err := showEvents(ctx, cmd, store, spi.ExecutionID(args[0]), 0)
 				if err == nil && n == 0 {
 					err = &spi.NotFoundError{What: "execution", Name: args[0]}
@@ -49,7 +49,7 @@ func newExecutions() *cobra.Command {
 		Use: "tail ID", Short: "Show an execution's new events as they come", Args: arguments(cobra.ExactArgs(1)),
 		Example: "  gateway executions tail order-17",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStore(cmd, func(ctx context.Context, _ target, store *spi.Store) error {
+			return withStore(cmd, func(ctx context.Context, store *spi.Store) error {
 				return tailEvents(ctx, cmd, store, spi.ExecutionID(args[0]))
 			})
 		},

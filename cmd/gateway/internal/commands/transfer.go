@@ -28,11 +28,15 @@ again. A missing tenant is made, if the key is an admin's.`,
 		Example: `  gateway import --tenant permits permits.ndjson.gz
   zcat permits.ndjson.gz | gateway import --tenant permits -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := ensureTenant(cmd); err != nil {
+			t, err := targetOf(cmd)
+			if err != nil {
 				return err
 			}
-			return withStore(cmd, func(ctx context.Context, t target, store *spi.Store) error {
-				return runImport(ctx, cmd, t, store, args[0])
+			if err := t.ensureTenant(cmd.Context()); err != nil {
+				return err
+			}
+			return t.store(cmd.Context(), func(ctx context.Context, store *spi.Store) error {
+				return runImport(ctx, cmd, t.Tenant, store, args[0])
 			})
 		},
 	}
@@ -55,13 +59,12 @@ func retryOf(cmd *cobra.Command, progress *progress) transfer.Retry {
 
 // ensureTenant makes the tenant that is named, if the key may. Whether a key that may
 // not reaches the tenant, its calls will tell.
-func ensureTenant(cmd *cobra.Command) error {
-	t, err := targetOf(cmd)
-	if err != nil || t.tenant == "" {
-		return err
+func (t target) ensureTenant(ctx context.Context) error {
+	if t.Tenant == "" {
+		return nil
 	}
-	return t.admin(cmd.Context(), func(ctx context.Context, admin pb.AdminServiceClient) error {
-		_, err := admin.CreateTenant(ctx, &pb.CreateTenantRequest{Name: string(t.tenant)})
+	return t.admin(ctx, func(ctx context.Context, admin pb.AdminServiceClient) error {
+		_, err := admin.CreateTenant(ctx, &pb.CreateTenantRequest{Name: string(t.Tenant)})
 		switch status.Code(err) {
 		case codes.AlreadyExists, codes.PermissionDenied, codes.Unimplemented:
 			return nil
@@ -70,7 +73,7 @@ func ensureTenant(cmd *cobra.Command) error {
 	})
 }
 
-func runImport(ctx context.Context, cmd *cobra.Command, t target, store *spi.Store, path string) error {
+func runImport(ctx context.Context, cmd *cobra.Command, tenant spi.TenantName, store *spi.Store, path string) error {
 	in, close, err := openInput(cmd, path)
 	if err != nil {
 		return err
@@ -80,7 +83,7 @@ func runImport(ctx context.Context, cmd *cobra.Command, t target, store *spi.Sto
 	defer progress.end()
 	window, _ := cmd.Flags().GetInt("window")
 	report, err := transfer.Import(ctx, store, in, transfer.ImportOptions{
-		Tenant: t.tenant, Window: window, Retry: retryOf(cmd, progress),
+		Tenant: tenant, Window: window, Retry: retryOf(cmd, progress),
 		Progress: func(r transfer.ImportReport) { progress.set(r.Lines) },
 	})
 	progress.end()
@@ -108,7 +111,7 @@ in .gz is gzip. What --format full writes comes back in as it was.`,
 		Example: `  gateway export --tenant permits permits.ndjson.gz
   gateway export --tenant permits --format full --after case-500 rest.ndjson`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStore(cmd, func(ctx context.Context, _ target, store *spi.Store) error { return runExport(ctx, cmd, store, args) })
+			return withStore(cmd, func(ctx context.Context, store *spi.Store) error { return runExport(ctx, cmd, store, args) })
 		},
 	}
 	cmd.Flags().String("format", "simple", "simple, or full: also id, sequence, kernel stamp, fence, metadata")

@@ -9,7 +9,6 @@ import (
 	"connectrpc.com/connect/v2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
@@ -100,15 +99,13 @@ func procedure(ctx context.Context) string {
 
 // brought returns the credentials of a call, whichever way it came in.
 func brought(ctx context.Context) auth.Credentials {
-	if info, ok := connect.CallInfoForServerContext(ctx); ok {
-		header := info.RequestHeader()
-		return auth.Credentials{Authorization: header.Values(auth.AuthorizationHeader), Tenant: header.Values(auth.TenantHeader), Peer: info.PeerAddr}
-	}
 	c := auth.Credentials{
-		Authorization: metadata.ValueFromIncomingContext(ctx, auth.AuthorizationHeader),
-		Tenant:        metadata.ValueFromIncomingContext(ctx, auth.TenantHeader),
+		Authorization: apiserver.Header(ctx, auth.AuthorizationHeader),
+		Tenant:        apiserver.Header(ctx, auth.TenantHeader),
 	}
-	if p, ok := peer.FromContext(ctx); ok {
+	if info, ok := connect.CallInfoForServerContext(ctx); ok {
+		c.Peer = info.PeerAddr
+	} else if p, ok := peer.FromContext(ctx); ok {
 		c.Peer = p.Addr.String()
 	}
 	return c
