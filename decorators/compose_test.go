@@ -5,6 +5,7 @@ package decorators_test
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -76,25 +77,11 @@ func coalesce(tb testing.TB, s *spi.Store) (*spi.Store, error) {
 // put puts layers over a store, the last one outermost.
 func put(tb testing.TB, s *spi.Store, names ...string) *spi.Store {
 	tb.Helper()
-	for _, name := range names {
-		s = must(tb, s, name)
+	s, err := over(tb, s, names...)
+	if err != nil {
+		tb.Fatalf("%s: %v", strings.Join(names, " over "), err)
 	}
 	return s
-}
-
-func must(tb testing.TB, s *spi.Store, name string) *spi.Store {
-	tb.Helper()
-	for _, l := range layers {
-		if l.name == name {
-			s, err := l.over(tb, s)
-			if err != nil {
-				tb.Fatalf("%s: %v", name, err)
-			}
-			return s
-		}
-	}
-	tb.Fatalf("there is no layer %q", name)
-	return nil
 }
 
 // A backend makes the shards of a test: empty ones, of which the same test gets the

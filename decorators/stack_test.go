@@ -3,6 +3,7 @@ package decorators_test
 import (
 	"errors"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/loomgate/loomgate/backends/memory"
@@ -43,15 +44,15 @@ func TestTheWholeStackIsHonestAboutWhatIsMissing(t *testing.T) {
 }
 
 // over is put for layers that may refuse to be built.
-func over(tb testing.TB, s *spi.Store, names ...string) (*spi.Store, error) {
+func over(tb testing.TB, s *spi.Store, names ...string) (_ *spi.Store, err error) {
+	tb.Helper()
 	for _, name := range names {
-		for _, l := range layers {
-			if l.name == name {
-				var err error
-				if s, err = l.over(tb, s); err != nil {
-					return nil, err
-				}
-			}
+		i := slices.IndexFunc(layers, func(l layer) bool { return l.name == name })
+		if i < 0 {
+			tb.Fatalf("there is no layer %q", name)
+		}
+		if s, err = layers[i].over(tb, s); err != nil {
+			return nil, err
 		}
 	}
 	return s, nil

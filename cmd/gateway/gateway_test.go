@@ -198,6 +198,11 @@ func TestATenantIsDeletedWithEverythingAndItsNameIsNeverUsedAgain(t *testing.T) 
 			t.Errorf("the audit trail has no %s:\n%s", action, audit)
 		}
 	}
+	p.stop()
+	out := mustGateway(t, "verify", "--data", filepath.Dir(p.keyFile))
+	if !strings.Contains(out, "1 executions") { // the gateway's own records
+		t.Errorf("after the deletion there is\n%s", out)
+	}
 }
 
 func TestWhatIsStoredIsThereAfterAStop(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/loomgate/loomgate/cmd/gateway/internal/commands"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/throwaway"
@@ -67,14 +65,14 @@ type process struct {
 	grpc, http string
 	keyFile    string
 	out, log   *lockedBuffer
-	exited     chan error
+	exited     chan struct{} // closed when it has ended
 }
 
 // serve starts a gateway with the arguments given, on addresses of its own, and waits
 // until it is ready. It ends with the test.
 func serve(t *testing.T, keyFile string, args ...string) *process {
 	t.Helper()
-	p := &process{T: t, keyFile: keyFile, out: &lockedBuffer{}, log: &lockedBuffer{}, exited: make(chan error, 1)}
+	p := &process{T: t, keyFile: keyFile, out: &lockedBuffer{}, log: &lockedBuffer{}, exited: make(chan struct{})}
 	for _, addr := range []*string{&p.grpc, &p.http} {
 		var err error
 		if *addr, err = throwaway.FreeAddress(); err != nil {
@@ -86,9 +84,14 @@ func serve(t *testing.T, keyFile string, args ...string) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { p.exited <- p.cmd.Wait() }()
+	go func() {
+		defer close(p.exited)
+		_ = p.cmd.Wait() // the log says why
+	}()
 	t.Cleanup(p.stop)
-	p.await()
+	if err := throwaway.AwaitReady(t.Context(), p.http, p.exited); err != nil {
+		t.Fatalf("%v:\n%s", err, p.log)
+	}
 	return p
 }
 
@@ -99,38 +102,10 @@ func embedded(t *testing.T) *process {
 	return serve(t, filepath.Join(dir, "admin.key"), "--data", dir)
 }
 
-// await waits until the gateway is ready.
-func (p *process) await() {
-	p.Helper()
-	ctx, cancel := context.WithTimeout(p.Context(), time.Minute)
-	defer cancel()
-	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.http+"/readyz", http.NoBody)
-		if err != nil {
-			p.Fatal(err)
-		}
-		if res, err := http.DefaultClient.Do(req); err == nil {
-			res.Body.Close()
-			if res.StatusCode == http.StatusOK {
-				return
-			}
-		}
-		select {
-		case err := <-p.exited:
-			p.exited <- err
-			p.Fatalf("the gateway has ended: %v\n%s", err, p.log)
-		case <-ctx.Done():
-			p.Fatalf("the gateway does not get ready:\n%s", p.log)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
 // stop asks the gateway to end and waits for it. A race that it has found fails the test.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	err := <-p.exited
-	p.exited <- err
+	<-p.exited
 	if strings.Contains(p.log.String(), "DATA RACE") {
 		p.Errorf("the gateway has a race:\n%s", p.log)
 	}

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/loomgate/loomgate/cmd/gateway/internal/auth"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/greeting"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/server"
 	"github.com/loomgate/loomgate/spi"
 )
@@ -89,7 +89,7 @@ makes a tenant named demo, and leaves a key for everything in admin.key there.`,
 			return server.Run(cmd.Context(), server.Options{Config: cfg, Log: log, Serving: func(at server.Addresses) {
 				log.Info("serving", "grpc", at.GRPC.String(), "http", at.HTTP.String(), "shards", len(cfg.Shards))
 				if cfg.Embedded() {
-					greet(cmd.OutOrStdout(), cfg, at.HTTP)
+					greeting.Print(cmd.OutOrStdout(), at.HTTP.String(), server.AdminKeyFile(cfg), server.DemoTenant)
 				}
 			}})
 		},
@@ -98,21 +98,6 @@ makes a tenant named demo, and leaves a key for everything in admin.key there.`,
 	cmd.Flags().String("grpc-listen", "", "address of gRPC (default 127.0.0.1:7070)")
 	cmd.Flags().String("http-listen", "", "address of HTTP and JSON (default 127.0.0.1:7071)")
 	return cmd
-}
-
-// greet prints lines that work. The event has an id of its own: run again, the first
-// line finds out that it has happened already.
-func greet(w io.Writer, cfg *config.Config, http net.Addr) {
-	fmt.Fprintf(w, `
-Try it in another terminal:
-
-  curl http://%[1]s/loomgate.v1.EventService/Append \
-    -H "Authorization: Bearer $(cat %[2]s)" -H "Loomgate-Tenant: %[3]s" -H "Content-Type: application/json" \
-    -d '{"execution": "order-1", "events": [{"id": "%[4]s", "kind": "Ordered", "json": "{\"total\": 12.30}"}]}'
-
-  gateway executions show order-1 --tenant %[3]s --key-file %[2]s
-
-`, http, server.AdminKeyFile(cfg), server.DemoTenant, spi.NewEventID())
 }
 
 // withConfig calls do with the configuration, for commands that reach the databases

@@ -10,8 +10,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/loomgate/loomgate/cmd/gateway/internal/greeting"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/throwaway"
-	"github.com/loomgate/loomgate/spi"
 )
 
 const (
@@ -51,14 +51,7 @@ func run(ctx context.Context) (err error) {
 	for i, s := range cluster.Servers {
 		fmt.Printf("shard-%d is Postgres on port %d (user postgres, no password)\n", i, s.Port)
 	}
-	fmt.Printf(`
-Try it in another terminal:
-
-  curl http://%[1]s/loomgate.v1.EventService/Append \
-    -H "Authorization: Bearer $(cat %[2]s)" -H "Loomgate-Tenant: demo" -H "Content-Type: application/json" \
-    -d '{"execution": "order-1", "events": [{"id": "%[3]s", "kind": "Ordered", "json": "{\"total\": 12.30}"}]}'
-
-`, http, key, spi.NewEventID())
+	greeting.Print(os.Stdout, http, key, "demo")
 	select {
 	case <-gateway.Exited():
 	case <-ctx.Done():

@@ -124,6 +124,16 @@ func (c *Cluster) Serve(ctx context.Context, addr string, log *os.File) (*Gatewa
 
 // await waits until the gateway is ready.
 func (g *Gateway) await(ctx context.Context, addr string) error {
+	err := AwaitReady(ctx, addr, g.exited)
+	if err == nil {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%w, see its log", err), g.Stop())
+}
+
+// AwaitReady waits until the gateway that serves HTTP at addr is ready, for a minute at
+// most, or until its process has ended.
+func AwaitReady(ctx context.Context, addr string, exited <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
@@ -131,20 +141,18 @@ func (g *Gateway) await(ctx context.Context, addr string) error {
 		if err != nil {
 			return err
 		}
-		res, err := http.DefaultClient.Do(req)
-		if err == nil {
+		if res, err := http.DefaultClient.Do(req); err == nil {
 			res.Body.Close()
 			if res.StatusCode == http.StatusOK {
 				return nil
 			}
-			err = errors.New("the gateway does not get ready, see its log")
 		}
 		select {
-		case <-g.exited:
-			return fmt.Errorf("the gateway does not start, see its log: %w", g.err)
+		case <-exited:
+			return errors.New("the gateway has ended")
 		case <-ctx.Done():
-			return errors.Join(err, g.Stop())
-		case <-time.After(50 * time.Millisecond):
+			return errors.New("the gateway does not get ready")
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
