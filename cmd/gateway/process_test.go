@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/base32"
 	"errors"
 	"os"
 	"os/exec"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/loomgate/loomgate/cmd/gateway/internal/commands"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/throwaway"
+	"github.com/loomgate/loomgate/spi"
 )
 
 // asGateway in the environment makes the test binary the gateway.
@@ -132,4 +135,14 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
+}
+
+// newUUID returns an event's id.
+func newUUID() string { return spi.NewEventID().String() }
+
+// incompressible returns n characters that do not compress well.
+func incompressible(n int) string {
+	raw := make([]byte, n*5/8+5)
+	_, _ = rand.Read(raw)
+	return base32.StdEncoding.EncodeToString(raw)[:n]
 }

@@ -93,7 +93,7 @@ func showEvents(ctx context.Context, cmd *cobra.Command, store *spi.Store, id sp
 		if err != nil {
 			return n, last, errors.Join(err, w.Flush())
 		}
-		line = append(transfer.AppendLine(line[:0], transfer.Full, id, &e, 0), '\n')
+		line = transfer.AppendLine(line[:0], transfer.Full, id, &e, 0)
 		if _, err := w.Write(line); err != nil {
 			return n, last, err
 		}

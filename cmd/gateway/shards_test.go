@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loomgate/loomgate/internal/pgtest"
+)
+
+// A cluster is two shards, of which "shard-a" has a server of its own. The control
+// records are on the other.
+type cluster struct {
+	*testing.T
+	victim            *pgtest.Cluster
+	config, keys      string
+	onVictim, onOther string // executions of tenant demo
+}
+
+func twoShards(t *testing.T, opts pgtest.Options) cluster {
+	t.Helper()
+	dir := t.TempDir()
+	c := cluster{T: t, victim: pgtest.Private(t, opts), config: filepath.Join(dir, "gateway.yaml"), keys: filepath.Join(dir, "admin.key")}
+	write(t, c.config, fmt.Sprintf("shards:\n  - {name: shard-a, dsn: %q}\n  - {name: shard-b, dsn: %q}\n",
+		c.victim.Fresh(t, pgtest.ICU).DSN, pgtest.Fresh(t, pgtest.ICU).DSN))
+	mustGateway(t, "migrate", "-c", c.config)
+	write(t, c.keys, mustGateway(t, "init", "-c", c.config, "--cluster", "test"))
+	return c
+}
+
+// serve starts a gateway over the cluster.
+func (c *cluster) serve() *process { return serve(c.T, c.keys, "-c", c.config) }
+
+// locate makes the tenant and finds an execution on each shard.
+func (c *cluster) locate(p *process) {
+	mustGateway(c.T, p.client("tenants", "create", "demo")...)
+	for i := 0; c.onOther == "" || c.onVictim == ""; i++ {
+		id := fmt.Sprint("e", i)
+		if strings.Contains(mustGateway(c.T, p.client("where", "demo", id)...), "shard-b") {
+			c.onOther = id
+		} else {
+			c.onVictim = id
+		}
+	}
+}
+
+// asTenant is the same gateway, reached with a key of the tenant's.
+func (p *process) asTenant() *process {
+	p.Helper()
+	own := *p
+	own.keyFile = filepath.Join(p.TempDir(), "tenant.key")
+	write(p.T, own.keyFile, mustGateway(p.T, p.client("apikeys", "create", "--tenant", "demo", "--scopes", "read,write")...))
+	return &own
+}
+
+// appendOne appends an event at the end of an execution.
+func (p *process) appendOne(id, payload string) (status int, answer string) {
+	p.Helper()
+	return p.post("EventService/Append", "demo",
+		fmt.Sprintf(`{"execution":%q,"expectedHead":"-1","events":[{"id":%q,"kind":"K","json":%q}]}`, id, newUUID(), payload))
+}
+
+// until asks again until the answer is yes.
+func (p *process) until(what string, yes func() bool) {
+	p.Helper()
+	for end := time.Now().Add(time.Minute); !yes(); {
+		if time.Now().After(end) {
+			p.Fatalf("%s never:\n%s", what, p.log)
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-p.exited:
+			p.Fatalf("the gateway has ended:\n%s", p.log)
+		}
+	}
+}
+
+// readyShards is what /readyz says, nil if the gateway is not ready.
+func (p *process) readyShards() map[string]bool {
+	p.Helper()
+	req, err := http.NewRequestWithContext(p.Context(), http.MethodGet, "http://"+p.http+"/readyz", http.NoBody)
+	if err != nil {
+		p.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer res.Body.Close()
+	var state struct {
+		Ready  bool
+		Shards map[string]bool
+	}
+	if err := json.NewDecoder(res.Body).Decode(&state); err != nil {
+		p.Fatal(err)
+	}
+	if !state.Ready {
+		return nil
+	}
+	return state.Shards
+}
+
+func TestADeadShardDegradesTheGatewayAndComesBackByItself(t *testing.T) {
+	c := twoShards(t, pgtest.Options{})
+	ran := c.serve()
+	c.locate(ran)
+	tenants := ran.asTenant()
+	page := func(p *process) (int, string) { return p.post("EventService/ListExecutions", "demo", `{"limit":10}`) }
+	if status, answer := tenants.appendOne(c.onVictim, "1"); status != http.StatusOK {
+		t.Fatal(status, answer)
+	}
+	c.victim.Kill9(t)
+	tenants.appendOne(c.onVictim, "2") // on a connection that has just died: it may be ambiguous
+	started := c.serve()
+	started.keyFile = tenants.keyFile
+	started.until("the tenant's key is known", func() bool { status, _ := started.appendOne(c.onOther, "1"); return status == http.StatusOK })
+	for name, p := range map[string]*process{"a gateway that ran": tenants, "one started without the shard": started} {
+		if status, answer := p.appendOne(c.onOther, "1"); status != http.StatusOK {
+			t.Errorf("%s: the shard that lives: %d %s", name, status, answer)
+		}
+		for what, call := range map[string]func() (int, string){
+			"an append": func() (int, string) { return p.appendOne(c.onVictim, "3") },
+			"a page":    func() (int, string) { return page(p) },
+		} {
+			status, answer := call()
+			if status != http.StatusServiceUnavailable || !strings.Contains(answer, "incident") {
+				t.Errorf("%s: %s that needs the dead shard: %d %s", name, what, status, answer)
+			}
+			if strings.Contains(answer, "shard-") || strings.Contains(answer, "127.0.0.1") || strings.Contains(answer, quoted(c.onOther)) {
+				t.Errorf("%s: a tenant reads %s", name, answer)
+			}
+		}
+		p.until("the shard is seen to be dead", func() bool { s := p.readyShards(); return !s["shard-a"] && s["shard-b"] })
+	}
+	if out, _, code := gateway(t, ran.client("shards", "status")...); code != 6 || !strings.Contains(out, "shard-a") {
+		t.Errorf("shards status exits with %d:\n%s", code, out)
+	}
+	c.victim.Restart(t)
+	for name, p := range map[string]*process{"a gateway that ran": tenants, "one started without the shard": started} {
+		p.until(name+": the shard is used again", func() bool { status, _ := p.appendOne(c.onVictim, "4"); return status == http.StatusOK })
+		p.until(name+": the shard is seen to live", func() bool { return p.readyShards()["shard-a"] })
+		for _, want := range []string{"a shard does not answer", "a shard answers again"} {
+			if !strings.Contains(p.log.String(), want) {
+				t.Errorf("%s: its log has no line %q:\n%s", name, want, p.log)
+			}
+		}
+		if status, answer := page(p); status != http.StatusOK || !strings.Contains(answer, quoted(c.onOther)) || !strings.Contains(answer, quoted(c.onVictim)) {
+			t.Errorf("%s: a page: %d %s", name, status, answer)
+		}
+	}
+}
+
+func quoted(id string) string { return strconv.Quote(id) }
+
+func TestAFullDiskIsToldToTheOperatorAndLosesNothing(t *testing.T) {
+	c := twoShards(t, pgtest.Options{DiskMB: 48})
+	p := c.serve()
+	c.locate(p)
+	c.victim.FillDisk(t)
+	large := `"` + incompressible(3<<20) + `"`
+	if status, answer := p.appendOne(c.onVictim, large); status != http.StatusServiceUnavailable || strings.Contains(answer, "disk") {
+		t.Errorf("a tenant reads %d %.300s", status, answer)
+	}
+	if !strings.Contains(p.log.String(), "disk is full") {
+		t.Errorf("the log does not say that a disk is full:\n%s", p.log)
+	}
+	if status, answer := p.appendOne(c.onOther, large); status != http.StatusOK {
+		t.Errorf("the other shard: %d %.300s", status, answer)
+	}
+	c.victim.FreeDisk(t)
+	p.until("it stores again", func() bool { status, _ := p.appendOne(c.onVictim, "1"); return status == http.StatusOK })
+	out := mustGateway(t, p.client("executions", "show", c.onVictim, "--tenant", "demo")...)
+	if strings.Count(out, "\n") != 1 {
+		t.Errorf("what was refused is stored:\n%.300q", out)
+	}
+}
