@@ -57,8 +57,9 @@ func StatementTimeout(d time.Duration) Option {
 }
 
 // Open connects to a database that [Migrate] has prepared. The DSN is pgx's, with
-// the pool's settings such as pool_max_conns. It fails if the schema is another
-// version's, or if the database acknowledges commits that are not durable.
+// the pool's settings such as pool_max_conns. It fails with an [UnfitError] if the
+// schema is another version's, or if the database acknowledges commits that are not
+// durable.
 func Open(ctx context.Context, dsn string, opts ...Option) (*Database, error) {
 	o := options{statementTimeout: 30 * time.Second}
 	for _, opt := range opts {
@@ -128,22 +129,33 @@ type begins struct {
 	read  []string // one snapshot for data and ownership
 }
 
+// An UnfitError is why [Open] refuses a database that answers: waiting does not help.
+type UnfitError struct {
+	Migrate bool // a migration makes it fit
+	Reason  string
+}
+
+func (e *UnfitError) Error() string { return "postgres: " + e.Reason }
+
 // check looks at what makes a database unfit.
 func (d *Database) check(ctx context.Context, o options) error {
 	var version int
 	var durable string
 	err := d.pool.QueryRow(ctx, "SELECT version, current_setting('synchronous_commit') FROM loomgate.schema_version").Scan(&version, &durable)
 	if pg, ok := asPgError(err); ok && (pg.Code == undefinedTable || pg.Code == invalidSchema) {
-		return fmt.Errorf("postgres: the database has no schema yet: migrate it first")
+		return &UnfitError{Migrate: true, Reason: "the database has no schema yet: migrate it first"}
 	}
 	if err != nil {
 		return fmt.Errorf("postgres: look at the schema: %w", err)
 	}
 	if version != schemaVersion {
-		return fmt.Errorf("postgres: the schema is version %d, not %d: migrate it with the program that is to use it", version, schemaVersion)
+		return &UnfitError{
+			Migrate: version < schemaVersion,
+			Reason:  fmt.Sprintf("the schema is version %d, not %d: migrate it with the program that is to use it", version, schemaVersion),
+		}
 	}
 	if durable == "off" && !o.asyncCommit {
-		return fmt.Errorf("postgres: synchronous_commit is off: acknowledged events could be lost (AllowAsyncCommit accepts that)")
+		return &UnfitError{Reason: "synchronous_commit is off: acknowledged events could be lost (AllowAsyncCommit accepts that)"}
 	}
 	return nil
 }

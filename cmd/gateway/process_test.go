@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/loomgate/loomgate/cmd/gateway/internal/commands"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/throwaway"
@@ -39,7 +40,9 @@ func command(ctx context.Context, args ...string) *exec.Cmd {
 // gateway runs a command to its end, and returns what it printed and its exit code.
 func gateway(t *testing.T, args ...string) (out, errOut string, code int) {
 	t.Helper()
-	cmd := command(t.Context(), args...)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // a command that never ends fails
+	defer cancel()
+	cmd := command(ctx, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -75,27 +78,38 @@ type process struct {
 // until it is ready. It ends with the test.
 func serve(t *testing.T, keyFile string, args ...string) *process {
 	t.Helper()
+	p := start(t, keyFile, args...)
+	p.awaitReady()
+	return p
+}
+
+// start is serve for those who do not wait.
+func start(t *testing.T, keyFile string, args ...string) *process {
 	p := &process{T: t, keyFile: keyFile, out: &lockedBuffer{}, log: &lockedBuffer{}, exited: make(chan struct{})}
 	for _, addr := range []*string{&p.grpc, &p.http} {
 		var err error
 		if *addr, err = throwaway.FreeAddress(); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 	}
 	p.cmd = command(context.Background(), append([]string{"serve", "--grpc-listen", p.grpc, "--http-listen", p.http}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.log
 	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	go func() {
 		defer close(p.exited)
 		_ = p.cmd.Wait() // the log says why
 	}()
 	t.Cleanup(p.stop)
-	if err := throwaway.AwaitReady(t.Context(), p.http, p.exited); err != nil {
-		t.Fatalf("%v:\n%s", err, p.log)
-	}
 	return p
+}
+
+func (p *process) awaitReady() {
+	p.Helper()
+	if err := throwaway.AwaitReady(p.Context(), p.http, p.exited); err != nil {
+		p.Fatalf("%v:\n%s", err, p.log)
+	}
 }
 
 // embedded starts a gateway without a configuration.

@@ -11,8 +11,9 @@ import (
 
 // An IdentityError refuses a shard for what it says of itself.
 type IdentityError struct {
-	Shard  string
-	Reason string
+	Shard   string
+	Missing bool // it has none: Init gives it one
+	Reason  string
 }
 
 func (e *IdentityError) Error() string { return fmt.Sprintf("shard %q %s", e.Shard, e.Reason) }

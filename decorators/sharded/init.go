@@ -2,6 +2,7 @@ package sharded
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/loomgate/loomgate/spi"
@@ -51,14 +52,34 @@ func Init(ctx context.Context, cluster string, placement Placement, shards []Sha
 	for i, o := range outcomes {
 		for _, own := range o.res {
 			if len(empty) > 0 && (own.Identity != begin[i].Identity || !slices.Equal(own.Slots, begin[i].Slots)) {
-				return &IdentityError{shards[i].Name, "is in use, while others are empty"}
+				return &IdentityError{Shard: shards[i].Name, Reason: "is in use, while others are empty"}
 			}
 		}
 	}
 	for _, i := range empty {
-		if _, err := spi.ChangeOwnership(ctx, s.shards[i].store, begin[i]); err != nil {
-			return s.failed(ctx, i, err)
+		if err := s.begin(ctx, i, begin[i]); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// begin gives a shard its identity and slots, unless somebody else has given it the same
+// meanwhile.
+func (s *sharded) begin(ctx context.Context, i int, with spi.ChangeOwnershipRequest) error {
+	_, err := spi.ChangeOwnership(ctx, s.shards[i].store, with)
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*spi.OwnershipError](err); !ok || e.Version == 0 {
+		return s.failed(ctx, i, err)
+	}
+	given, err := s.ask(ctx, i)
+	if err != nil {
+		return s.failed(ctx, i, err)
+	}
+	if len(given) != 1 || given[0].Identity != with.Identity || !slices.Equal(given[0].Slots, with.Slots) {
+		return &IdentityError{Shard: with.Identity.Shard, Reason: "was given another identity meanwhile"}
 	}
 	return nil
 }

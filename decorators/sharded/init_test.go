@@ -92,6 +92,28 @@ func TestInitGoesOnWhereItWasInterrupted(t *testing.T) {
 	}
 }
 
+// What another process does between the look at a shard and its change.
+func TestInitBesideAnotherMakesOneClusterOrSaysWhichShardItLost(t *testing.T) {
+	for _, other := range []string{"cluster", "another"} {
+		shards := empties(t, "a", "b")
+		d, watched := newDouble(t, shards[1].Store)
+		d.on(func(ctx context.Context, method string, _ any) (any, error) {
+			if method == "ChangeOwnership" {
+				return nil, sharded.Init(ctx, other, sharded.ByExecution, []sharded.Shard{{Name: "a", Store: bare(t)}, shards[1]})
+			}
+			return nil, nil
+		})
+		err := sharded.Init(t.Context(), "cluster", sharded.ByExecution, []sharded.Shard{shards[0], {Name: "b", Store: watched}})
+		if other == "cluster" {
+			if err != nil {
+				t.Error(err)
+			}
+		} else if misfit, ok := errors.AsType[*sharded.IdentityError](err); !ok || misfit.Shard != "b" {
+			t.Error(err)
+		}
+	}
+}
+
 func TestInitChangesNothingWhereAShardIsInUseOrAnotherOne(t *testing.T) {
 	for what, first := range map[string]func(t *testing.T, s *spi.Store) error{
 		"it has the share of fewer shards": func(t *testing.T, s *spi.Store) error {

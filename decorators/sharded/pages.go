@@ -73,7 +73,7 @@ func chunk[T any](ctx context.Context, s *sharded, l listing[T], i int, want spi
 // its way has to be covered, too.
 func (s *sharded) vouch(ctx context.Context, t *table, i int, receipt spi.Receipt) (*table, spi.ShardReceipt, error) {
 	if len(receipt) != 1 || receipt[0].Shard != t.shards[i].name {
-		return t, spi.ShardReceipt{}, &IdentityError{t.shards[i].name, "does not sign its page"}
+		return t, spi.ShardReceipt{}, &IdentityError{Shard: t.shards[i].name, Reason: "does not sign its page"}
 	}
 	r := receipt[0]
 	if r.Version != t.shards[i].own.Version {

@@ -172,7 +172,7 @@ func listed(own spi.ShardOwnership) spi.SlotSet {
 func (s *sharded) misfit(shards []said, i int, answer []spi.ShardOwnership) error {
 	me := shards[i]
 	refuse := func(reason string, args ...any) error {
-		return &IdentityError{me.name, fmt.Sprintf(reason, args...)}
+		return &IdentityError{Shard: me.name, Missing: len(answer) == 0 && me.own.Version == 0, Reason: fmt.Sprintf(reason, args...)}
 	}
 	switch {
 	case len(answer) > 1:

@@ -168,11 +168,11 @@ func newSharded(shards []Shard, opts Options) (*sharded, error) {
 			name = fmt.Sprintf("shard-%d", i+1) // until it says its own
 		}
 		if given.Store == nil {
-			return nil, &IdentityError{name, "has no store"}
+			return nil, &IdentityError{Shard: name, Reason: "has no store"}
 		}
 		for _, earlier := range shards[:i] {
 			if given.Store == earlier.Store || given.Name != "" && given.Name == earlier.Name {
-				return nil, &IdentityError{name, "is in the list twice"}
+				return nil, &IdentityError{Shard: name, Reason: "is in the list twice"}
 			}
 		}
 		s.shards = append(s.shards, &shard{store: given.Store, key: fmt.Sprint(i)})

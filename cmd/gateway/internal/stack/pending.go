@@ -77,9 +77,16 @@ func (p *pending) try(ctx context.Context) (*spi.Store, error) {
 		p.tried, p.err = time.Now(), err
 		return nil, &spi.UnavailableError{Cause: err}
 	}
-	p.release = release
+	p.release, p.err = release, nil
 	p.ready.Store(s)
 	return s, nil
+}
+
+// lastError returns why the last try failed, nil if it did not.
+func (p *pending) lastError() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
 }
 
 // close waits for a try under way, closes the database if it was opened, and lets nobody

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/loomgate/loomgate/backends/postgres"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
 	"github.com/loomgate/loomgate/decorators/crypto"
 	"github.com/loomgate/loomgate/decorators/profiling"
@@ -69,8 +70,8 @@ func open(ctx context.Context, o Options, awaitMissing bool) (_ *Stack, err erro
 		shards = append(shards, sharded.Shard{Name: shard.Name, Store: shard.store})
 	}
 	s.Cluster, err = sharded.Open(ctx, shards, sharded.Options{Placement: Placement(o.Config), AwaitMissing: awaitMissing})
-	if err != nil {
-		return nil, err
+	if err = errors.Join(err, s.unfit()); err != nil {
+		return nil, advise(err)
 	}
 	s.shared = s.Cluster.Store()
 	if o.Config.Crypto.Enabled() {
@@ -80,6 +81,33 @@ func open(ctx context.Context, o Options, awaitMissing bool) (_ *Stack, err erro
 	}
 	s.shared, err = profiling.New(s.shared, o.profiling("gateway"))
 	return s, err
+}
+
+// unfit returns why databases that answer cannot be used: to wait for them does not help.
+func (s *Stack) unfit() error {
+	var errs []error
+	for _, shard := range s.Shards {
+		if err := shard.pending.lastError(); is[*postgres.UnfitError](err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// advise adds to an error the command that does away with it.
+func advise(err error) error {
+	if unfit, ok := errors.AsType[*postgres.UnfitError](err); ok && unfit.Migrate {
+		return fmt.Errorf("%w; run gateway migrate", err)
+	}
+	if misfit, ok := errors.AsType[*sharded.IdentityError](err); ok && misfit.Missing {
+		return fmt.Errorf("%w; run gateway init", err)
+	}
+	return err
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // encrypt puts the layer that encrypts on top.
