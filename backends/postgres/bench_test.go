@@ -2,12 +2,14 @@ package postgres_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loomgate/loomgate/internal/pgtest"
@@ -40,10 +42,10 @@ func BenchmarkAppend(b *testing.B) {
 			}
 			payload := make([]byte, 150)
 			var batched, single, byHand []float64
-			for b.Loop() {
+			for n := 0; b.Loop(); n++ {
 				for round := range appendRounds {
 					name := func(how string, w int) spi.ExecutionID {
-						return spi.ExecutionID(fmt.Sprintf("%s-%d-%d-%d", how, b.N, round, w))
+						return spi.ExecutionID(fmt.Sprintf("%s-%d-%d-%d", how, n, round, w))
 					}
 					byHand = append(byHand, perSecond(b, workers, func(ctx context.Context, w int) func(n int64) error {
 						id := name("hand", w)
@@ -110,10 +112,14 @@ func batchesPerSecond(b *testing.B, s *spi.Store, workers int, name func(w int) 
 	var done sync.WaitGroup
 	for writer := range writers {
 		done.Go(func() {
+			var ids []spi.ExecutionID
+			for w := writer; w < workers; w += writers {
+				ids = append(ids, name(w))
+			}
 			for n := int64(0); time.Since(begin) < span; n++ {
-				var req spi.AppendBatchRequest
-				for w := writer; w < workers; w += writers {
-					req.Appends = append(req.Appends, spi.AppendRequest{Execution: name(w), ExpectedHead: n, Events: []spi.Event{{ID: spi.NewEventID(), Kind: "Noted", Payload: payload}}})
+				req := spi.AppendBatchRequest{Appends: make([]spi.AppendRequest, len(ids))}
+				for i, id := range ids {
+					req.Appends[i] = spi.AppendRequest{Execution: id, ExpectedHead: n, Events: []spi.Event{{ID: spi.NewEventID(), Kind: "Noted", Payload: payload}}}
 				}
 				res, err := spi.AppendBatch(b.Context(), s, req)
 				if err != nil {
@@ -147,79 +153,120 @@ func ratios(a, b []float64) []float64 {
 	return all
 }
 
-// BenchmarkPage compares a page of 1,000 with the bare query that it could be, over
-// directories of several sizes.
+var largest = flag.Int("executions", 1_000_000, "the size of the largest directory of BenchmarkPage")
+
+// BenchmarkPage compares a page of 1,000 with the bare query that it could be, and
+// with the page of the first case: small and large directories, short and long logs.
 func BenchmarkPage(b *testing.B) {
-	for _, size := range []int{10_000, 1_000_000} {
-		b.Run(fmt.Sprintf("executions=%d", size), func(b *testing.B) {
-			db := migrated.Fresh(b, pgtest.ICU)
-			s := open(b, db).Store()
-			pool, err := pgxpool.New(b.Context(), db.DSN)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer pool.Close()
-			if _, err := pool.Exec(b.Context(), `INSERT INTO loomgate.executions (execution_id, slot, live) SELECT 'order-' || lpad(g::text, 8, '0'), 0, true FROM generate_series(1, $1) g`, size); err != nil {
-				b.Fatal(err)
-			}
-			if _, err := pool.Exec(b.Context(), "VACUUM ANALYZE loomgate.executions"); err != nil {
-				b.Fatal(err)
-			}
-			var ours, bare []float64
-			for n := 0; b.Loop(); n++ {
-				after := fmt.Sprintf("order-%08d", n*7919%(size-1000))
-				begin := time.Now()
-				res, err := spi.ListExecutions(b.Context(), s, spi.ListExecutionsRequest{After: after, Limit: 1000})
-				if err != nil || len(res.Executions) != 1000 {
-					b.Fatal(len(res.Executions), err)
-				}
-				middle := time.Now()
-				rows, err := pool.Query(b.Context(), `SELECT execution_id FROM loomgate.executions WHERE live AND execution_id > $1 ORDER BY execution_id LIMIT 1000`, after)
-				if err != nil {
-					b.Fatal(err)
-				}
-				count := 0
-				for rows.Next() {
-					var id string
-					if err := rows.Scan(&id); err != nil {
-						b.Fatal(err)
-					}
-					count++
-				}
-				if count != 1000 {
-					b.Fatal(count, rows.Err())
-				}
-				ours, bare = append(ours, float64(middle.Sub(begin))), append(bare, float64(time.Since(middle)))
-			}
-			b.ReportMetric(median(ours)/1e6, "ms/page")
-			b.ReportMetric(median(ratios(ours, bare)), "page/bare")
-		})
+	type pages struct {
+		name       string
+		executions int
+		store      *spi.Store
+		pool       *pgxpool.Pool
+		ours, bare []float64
 	}
+	var cases []*pages
+	add := func(executions, events int) {
+		db := migrated.Fresh(b, pgtest.ICU)
+		pool, err := pgxpool.New(b.Context(), with(b, db.DSN, "statement_timeout", "0"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(pool.Close)
+		for _, sql := range []string{
+			fmt.Sprintf(`INSERT INTO loomgate.executions (execution_id, slot, live) SELECT 'order-' || lpad(g::text, 8, '0'), 0, true FROM generate_series(1, %d) g`, executions),
+			fmt.Sprintf(`INSERT INTO loomgate.events SELECT 'order-' || lpad(g::text, 8, '0'), s, gen_random_uuid(), 'Noted', false, false, 0, now(), 5 FROM generate_series(1, %d) g, generate_series(1, %d) s`, executions, events),
+			"VACUUM ANALYZE loomgate.executions",
+		} {
+			if _, err := pool.Exec(b.Context(), sql); err != nil {
+				b.Fatal(err)
+			}
+		}
+		cases = append(cases, &pages{fmt.Sprintf("%d-executions-of-%d", executions, events), executions, open(b, db).Store(), pool, nil, nil})
+	}
+	for _, size := range []int{10_000, 1_000_000, 10_000_000} {
+		if size <= *largest {
+			add(size, 0)
+		}
+	}
+	add(10_000, 2)
+	add(10_000, 100)
+	for n := 0; b.Loop(); n++ {
+		for _, p := range cases {
+			after := fmt.Sprintf("order-%08d", n*7919%(p.executions-1000))
+			begin := time.Now()
+			res, err := spi.ListExecutions(b.Context(), p.store, spi.ListExecutionsRequest{After: after, Limit: 1000})
+			if err != nil || len(res.Executions) != 1000 {
+				b.Fatal(len(res.Executions), err)
+			}
+			middle := time.Now()
+			if n, err := bareIDs(b.Context(), p.pool, after); err != nil || n != 1000 {
+				b.Fatal(n, err)
+			}
+			p.ours, p.bare = append(p.ours, float64(middle.Sub(begin))), append(p.bare, float64(time.Since(middle)))
+		}
+	}
+	for _, p := range cases {
+		b.ReportMetric(median(ratios(p.ours, p.bare)), p.name+"/bare")
+		b.ReportMetric(median(ratios(p.ours, cases[0].ours)), p.name+"/first")
+	}
+	b.ReportMetric(median(cases[0].ours)/1e6, "ms/page")
 }
 
-// BenchmarkAcquire compares the conditional acquire with the unconditional one.
+// bareIDs reads 1,000 ids, and keeps none.
+func bareIDs(ctx context.Context, pool *pgxpool.Pool, after string) (n int, err error) {
+	rows, err := pool.Query(ctx, `SELECT execution_id FROM loomgate.executions WHERE live AND execution_id > $1 ORDER BY execution_id LIMIT 1000`, after)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	for ; rows.Next(); n++ {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return 0, err
+		}
+	}
+	return n, rows.Err()
+}
+
+// BenchmarkAcquire compares the conditional acquire with the unconditional one, and
+// with the transaction that a user would write by hand, of six round trips.
 func BenchmarkAcquire(b *testing.B) {
 	cluster := pgtest.Private(b, pgtest.Options{Durable: true})
-	s := open(b, cluster.Copy(b, pgtest.ICU, migrated)).Store()
-	for i := range 64 {
-		_, err := spi.Append(b.Context(), s, spi.AppendRequest{Execution: spi.ExecutionID(fmt.Sprint("e-", i)), Events: []spi.Event{{ID: spi.NewEventID(), Kind: spi.KindExecutionSuspended, Kernel: true}}})
+	db := cluster.Copy(b, pgtest.ICU, migrated)
+	db.DSN = with(b, db.DSN, "pool_max_conns", "16")
+	db.Direct = db.DSN
+	s := open(b, db).Store()
+	pool, err := pgxpool.New(b.Context(), db.DSN)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer pool.Close()
+	const workers = 64
+	var ids [workers]spi.ExecutionID
+	for w := range ids {
+		ids[w] = spi.ExecutionID(fmt.Sprint("e-", w))
+		_, err := spi.Append(b.Context(), s, spi.AppendRequest{Execution: ids[w], Events: []spi.Event{{ID: spi.NewEventID(), Kind: spi.KindExecutionSuspended, Kernel: true}}})
 		if err != nil {
 			b.Fatal(err)
 		}
 	}
-	tokens := make([]int64, 64)
-	var conditional, plain []float64
+	var tokens [workers]int64
+	var conditional, plain, byHand []float64
 	for b.Loop() {
-		plain = append(plain, perSecond(b, 64, func(ctx context.Context, w int) func(int64) error {
+		plain = append(plain, perSecond(b, workers, func(ctx context.Context, w int) func(int64) error {
 			return func(int64) error {
-				res, err := spi.AcquireFence(ctx, s, spi.AcquireFenceRequest{Execution: spi.ExecutionID(fmt.Sprint("e-", w))})
+				res, err := spi.AcquireFence(ctx, s, spi.AcquireFenceRequest{Execution: ids[w]})
 				tokens[w] = res.Token
 				return err
 			}
 		}))
-		conditional = append(conditional, perSecond(b, 64, func(ctx context.Context, w int) func(int64) error {
+		byHand = append(byHand, perSecond(b, workers, func(ctx context.Context, w int) func(int64) error {
+			return func(int64) error { return acquireByHand(ctx, pool, string(ids[w]), &tokens[w]) }
+		}))
+		conditional = append(conditional, perSecond(b, workers, func(ctx context.Context, w int) func(int64) error {
 			return func(int64) error {
-				res, err := spi.AcquireFenceIf(ctx, s, spi.AcquireFenceIfRequest{Execution: spi.ExecutionID(fmt.Sprint("e-", w)), Fence: tokens[w], ParkSeq: 1})
+				res, err := spi.AcquireFenceIf(ctx, s, spi.AcquireFenceIfRequest{Execution: ids[w], Fence: tokens[w], ParkSeq: 1})
 				if err == nil && !res.Acquired {
 					return fmt.Errorf("not acquired: %+v", res)
 				}
@@ -229,6 +276,30 @@ func BenchmarkAcquire(b *testing.B) {
 		}))
 	}
 	b.ReportMetric(median(conditional), "conditional/s")
-	b.ReportMetric(median(plain), "unconditional/s")
 	b.ReportMetric(median(ratios(conditional, plain)), "conditional/unconditional")
+	b.ReportMetric(median(ratios(conditional, byHand)), "conditional/by-hand")
+}
+
+// acquireByHand raises a token in six round trips: it begins, locks the row, reads the
+// token, looks for an answer, updates and commits.
+func acquireByHand(ctx context.Context, pool *pgxpool.Pool, id string, token *int64) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT FROM loomgate.executions WHERE execution_id = $1 FOR NO KEY UPDATE`, id); err != nil {
+			return err
+		}
+		var fence int64
+		if err := tx.QueryRow(ctx, `SELECT fence FROM loomgate.executions WHERE execution_id = $1`, id).Scan(&fence); err != nil {
+			return err
+		}
+		var answered bool
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM loomgate.events WHERE execution_id = $1 AND sequence > 1 AND answering)`, id).Scan(&answered); err != nil {
+			return err
+		}
+		if answered || fence != *token {
+			return fmt.Errorf("not acquired: answered %v, token %d", answered, fence)
+		}
+		*token++
+		_, err := tx.Exec(ctx, `UPDATE loomgate.executions SET fence = fence + 1 WHERE execution_id = $1`, id)
+		return err
+	})
 }

@@ -116,11 +116,11 @@ FROM c LEFT JOIN loomgate.executions d ON d.execution_id = $3`,
 }
 
 // listExecutionsSQL is an index-only scan of the live rows, from the cursor on and no
-// further than the page. The receipt comes in a row of its own, so that one statement
+// further than the page. The first row is the receipt, or NULL, so that one statement
 // is the whole page.
-const listExecutionsSQL = `SELECT '', (SELECT json_build_object('Shard', n.shard, 'Version', n.version, 'Slots', CASE WHEN n.version <> $4 THEN ARRAY(SELECT s.slot FROM loomgate.slots s WHERE s.state <= 2) END) FROM loomgate.identity n)::text
+const listExecutionsSQL = `SELECT (SELECT json_build_object('Shard', n.shard, 'Version', n.version, 'Slots', CASE WHEN n.version <> $4 THEN ARRAY(SELECT s.slot FROM loomgate.slots s WHERE s.state <= 2) END) FROM loomgate.identity n)::text
 UNION ALL (
-	SELECT execution_id, NULL FROM loomgate.executions
+	SELECT execution_id FROM loomgate.executions
 	WHERE live AND execution_id >= $1 COLLATE "C" AND execution_id < $2 COLLATE "C" AND ` + listedSQL + `
 	ORDER BY execution_id COLLATE "C" LIMIT $3::bigint + 1
 )`
@@ -131,20 +131,18 @@ func (s *store) ListExecutions(ctx context.Context, req spi.ListExecutionsReques
 		listExecutionsSQL,
 		[]any{from, before, req.Limit, req.KnownOwnership},
 		func(rows pgx.Rows) error {
-			var id string
 			var receipt *string
-			for rows.Next() {
-				if err := rows.Scan(&id, &receipt); err != nil {
+			if err := one(&receipt)(rows); err != nil {
+				return err
+			}
+			if receipt != nil {
+				if res.Receipt, err = receiptOf(*receipt); err != nil {
 					return err
 				}
-				switch {
-				case receipt != nil:
-					if res.Receipt, err = receiptOf(*receipt); err != nil {
-						return err
-					}
-				case id != "":
-					res.Executions = append(res.Executions, spi.ExecutionID(id))
-				}
+			}
+			res.Executions = make([]spi.ExecutionID, 0, min(req.Limit+1, 1024))
+			for rows.Next() {
+				res.Executions = append(res.Executions, spi.ExecutionID(rows.RawValues()[0]))
 			}
 			return rows.Err()
 		},

@@ -170,13 +170,11 @@ func TestALostAnswerIsAmbiguousAndItsRetryIsRecognised(t *testing.T) {
 	c := newCutter(t, u.Host)
 	u.Host = c.listener.Addr().String()
 	s := open(t, pgtest.Database{DSN: u.String(), Direct: u.String()}).Store()
-	// Everything is prepared once, so that the next answer is the transaction's.
 	if _, err := spi.Append(t.Context(), s, spi.AppendRequest{Execution: "e", Events: noted(1)}); err != nil {
 		t.Fatal(err)
 	}
 	for n, single := range []bool{true, false} {
-		req := spi.AppendRequest{Execution: "e", ExpectedHead: int64(1 + 2*n), Events: noted(2)}
-		send := func() (spi.AppendResponse, error) {
+		send := func(req spi.AppendRequest) (spi.AppendResponse, error) {
 			if single {
 				return spi.Append(t.Context(), s, req)
 			}
@@ -186,18 +184,18 @@ func TestALostAnswerIsAmbiguousAndItsRetryIsRecognised(t *testing.T) {
 			}
 			return res.Results[0].AppendResponse, res.Results[0].Err
 		}
-		if !single { // prepare the batch's statements as well
-			if _, err := spi.AppendBatch(t.Context(), s, spi.AppendBatchRequest{Appends: []spi.AppendRequest{{Execution: "other", Events: noted(1)}}}); err != nil {
-				t.Fatal(err)
-			}
+		// Everything is prepared once, so that the next answer is the transaction's.
+		if _, err := send(spi.AppendRequest{Execution: spi.ExecutionID(fmt.Sprint("other-", n)), Events: noted(2)}); err != nil {
+			t.Fatal(err)
 		}
+		req := spi.AppendRequest{Execution: "e", ExpectedHead: int64(1 + 2*n), Events: noted(2)}
 		c.armed.Store(true)
-		_, err := send()
+		_, err := send(req)
 		if ambiguous := want[*spi.AmbiguousError](t, err); ambiguous.Execution != "e" || ambiguous.Cause == nil {
 			t.Errorf("the error is %+v", ambiguous)
 		}
-		res, err := send()
-		if err != nil || res.FirstSeq != req.ExpectedHead+1 || res.Head != req.ExpectedHead+2 {
+		res, err := send(req)
+		if err != nil || !res.Duplicate || res.FirstSeq != req.ExpectedHead+1 || res.Head != req.ExpectedHead+2 {
 			t.Errorf("the retry answers %+v (%v)", res, err)
 		}
 	}

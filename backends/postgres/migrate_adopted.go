@@ -19,7 +19,7 @@ func (d *Database) backend(ctx context.Context, s *store) (spi.Backend, error) {
 	}
 	if open {
 		a := &adopted{store: s}
-		return spi.Backend{Events: a, Timers: a, Refs: a, Leases: a, DataKeys: a, Ownership: a}, nil
+		return spi.Backend{Events: a, Timers: a, Refs: s, Leases: s, DataKeys: a, Ownership: a}, nil
 	}
 	return spi.Backend{Events: s, Timers: s, Refs: s, Leases: s, DataKeys: s, Ownership: s}, nil
 }
@@ -27,9 +27,18 @@ func (d *Database) backend(ctx context.Context, s *store) (spi.Backend, error) {
 // An adopted store is one whose older executions may lack their rows. It makes the
 // rows of those that a call names, before the call, and lists what has events.
 type adopted struct {
-	*store
+	store    *store      // not embedded: each method is decided here
 	complete atomic.Bool // the directory is, and stays so
 }
+
+// A method to come of these groups does not compile until it is decided. Refs and
+// leases have nothing to do with rows.
+var _ interface {
+	spi.EventMethods
+	spi.TimerMethods
+	spi.DataKeyMethods
+	spi.OwnershipMethods
+} = (*adopted)(nil)
 
 type place struct {
 	spi.Route
@@ -45,7 +54,7 @@ func (a *adopted) ready(ctx context.Context, places ...place) error {
 	for i, p := range places {
 		ids[i], slots[i], epochs[i] = string(p.id), int32(p.Slot), p.Epoch
 	}
-	err := a.write(ctx, "", statement{sql: plantOlderSQL(ownedSQL), args: []any{ids, slots, epochs}}, statement{sql: reviveOlderSQL, args: []any{ids}})
+	err := a.store.write(ctx, "", statement{sql: plantOlderSQL(ownedSQL), args: []any{ids, slots, epochs}}, statement{sql: reviveOlderSQL, args: []any{ids}})
 	if pg, ok := asPgError(err); ok && pg.Code == undefinedTable {
 		a.complete.Store(true) // the backfill has ended
 		return nil
@@ -130,11 +139,24 @@ func (a *adopted) DeleteExecution(ctx context.Context, req spi.DeleteExecutionRe
 	return a.store.DeleteExecution(ctx, req)
 }
 
+// SweepTombstones finds only what has a row.
+func (a *adopted) SweepTombstones(ctx context.Context, req spi.SweepTombstonesRequest) (spi.SweepTombstonesResponse, error) {
+	return a.store.SweepTombstones(ctx, req)
+}
+
 func (a *adopted) ScheduleTimer(ctx context.Context, req spi.ScheduleTimerRequest) (spi.ScheduleTimerResponse, error) {
 	if err := a.ready(ctx, place{req.Route, req.Timer.Execution}); err != nil {
 		return spi.ScheduleTimerResponse{}, err
 	}
 	return a.store.ScheduleTimer(ctx, req)
+}
+
+func (a *adopted) DueTimers(ctx context.Context, req spi.DueTimersRequest) (spi.DueTimersResponse, error) {
+	return a.store.DueTimers(ctx, req)
+}
+
+func (a *adopted) CompleteTimer(ctx context.Context, req spi.CompleteTimerRequest) (spi.CompleteTimerResponse, error) {
+	return a.store.CompleteTimer(ctx, req)
 }
 
 func (a *adopted) CreateDataKey(ctx context.Context, req spi.CreateDataKeyRequest) (spi.CreateDataKeyResponse, error) {
@@ -146,6 +168,24 @@ func (a *adopted) CreateDataKey(ctx context.Context, req spi.CreateDataKeyReques
 	return a.store.CreateDataKey(ctx, req)
 }
 
+// The other methods of data keys find the row that CreateDataKey has made.
+
+func (a *adopted) GetDataKey(ctx context.Context, req spi.GetDataKeyRequest) (spi.GetDataKeyResponse, error) {
+	return a.store.GetDataKey(ctx, req)
+}
+
+func (a *adopted) DestroyDataKey(ctx context.Context, req spi.DestroyDataKeyRequest) (spi.DestroyDataKeyResponse, error) {
+	return a.store.DestroyDataKey(ctx, req)
+}
+
+func (a *adopted) RewrapDataKey(ctx context.Context, req spi.RewrapDataKeyRequest) (spi.RewrapDataKeyResponse, error) {
+	return a.store.RewrapDataKey(ctx, req)
+}
+
+func (a *adopted) ListDataKeys(ctx context.Context, req spi.ListDataKeysRequest) (spi.ListDataKeysResponse, error) {
+	return a.store.ListDataKeys(ctx, req)
+}
+
 // ListExecutions reads events, which have no slot: until the directory is complete
 // all slots are this shard's.
 func (a *adopted) ListExecutions(ctx context.Context, req spi.ListExecutionsRequest) (res spi.ListExecutionsResponse, err error) {
@@ -154,7 +194,7 @@ func (a *adopted) ListExecutions(ctx context.Context, req spi.ListExecutionsRequ
 	}
 	var open bool
 	from, before := bounds(spi.Seek(req.Prefix, req.After))
-	err = a.read(ctx, backfillOpen(&open), a.receipt(req.KnownOwnership, &res.Receipt), statement{
+	err = a.store.read(ctx, backfillOpen(&open), a.store.receipt(req.KnownOwnership, &res.Receipt), statement{
 		olderIDsSQL,
 		[]any{from, before, req.Limit + 1},
 		func(rows pgx.Rows) error {
@@ -183,12 +223,16 @@ WHERE n.nspname = 'loomgate' AND c.relname = 'backfill')`,
 	}
 }
 
+func (a *adopted) GetOwnership(ctx context.Context, req spi.GetOwnershipRequest) (spi.GetOwnershipResponse, error) {
+	return a.store.GetOwnership(ctx, req)
+}
+
 // ChangeOwnership refuses to give slots away as long as pages cannot leave them out.
 func (a *adopted) ChangeOwnership(ctx context.Context, req spi.ChangeOwnershipRequest) (spi.ChangeOwnershipResponse, error) {
 	if len(req.Slots) > 0 && !a.complete.Load() {
 		var open bool
 		var o spi.ShardOwnership
-		if err := a.read(ctx, append(ownershipStatements(&o), backfillOpen(&open))...); err != nil {
+		if err := a.store.read(ctx, append(ownershipStatements(&o), backfillOpen(&open))...); err != nil {
 			return spi.ChangeOwnershipResponse{}, err
 		}
 		if open {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ type rival struct {
 	*testing.T
 	store   *spi.Store
 	patient *spi.Store // the same, whose statements may take minutes
+	db      pgtest.Database
 	conn    *pgx.Conn
 	watch   *pgx.Conn // looks on, outside of any transaction
 }
@@ -38,7 +40,7 @@ func newRival(t *testing.T) *rival {
 		t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
 		return conn
 	}
-	return &rival{t, open(t, db).Store(), open(t, db, postgres.StatementTimeout(5*time.Minute)).Store(), connect(), connect()}
+	return &rival{t, open(t, db).Store(), open(t, db, postgres.StatementTimeout(5*time.Minute)).Store(), db, connect(), connect()}
 }
 
 // do runs statements of the rival's transaction.
@@ -101,6 +103,21 @@ func (r *rival) tryAppend(req spi.AppendRequest, kinds ...string) error {
 	}
 	_, err := spi.Append(r.Context(), r.store, req)
 	return err
+}
+
+// tryEither appends alone or as a batch.
+func (r *rival) tryEither(batched bool, req spi.AppendRequest, kinds ...string) error {
+	if !batched {
+		return r.tryAppend(req, kinds...)
+	}
+	for _, k := range kinds {
+		req.Events = append(req.Events, spi.Event{ID: spi.NewEventID(), Kind: k})
+	}
+	res, err := spi.AppendBatch(r.Context(), r.store, spi.AppendBatchRequest{Appends: []spi.AppendRequest{req}})
+	if err != nil {
+		return err
+	}
+	return res.Results[0].Err
 }
 
 // insert writes an event in the rival's transaction.
@@ -190,16 +207,8 @@ func TestAnAnswerWaitsForAnAcquireAndIsStale(t *testing.T) {
 		r.append("e", 0, spi.KindExecutionSuspended)
 		r.begin()
 		r.do("UPDATE loomgate.executions SET fence = 1 WHERE execution_id = 'e'")
-		answer := spi.AppendRequest{Execution: "e", ExpectedHead: 1, Events: []spi.Event{{ID: spi.NewEventID(), Kind: spi.KindExecutionResumed}}}
 		end := r.waits(func() error {
-			if !batched {
-				return r.tryAppend(answer)
-			}
-			res, err := spi.AppendBatch(t.Context(), r.store, spi.AppendBatchRequest{Appends: []spi.AppendRequest{answer}})
-			if err != nil {
-				return err
-			}
-			return res.Results[0].Err
+			return r.tryEither(batched, spi.AppendRequest{Execution: "e", ExpectedHead: 1}, spi.KindExecutionResumed)
 		})
 		r.do("COMMIT")
 		if got := want[*spi.StaleFenceError](t, end()).Current; got != 1 {
@@ -226,46 +235,110 @@ func TestAConditionalAcquireWaitsForAnAnswerAndIsStale(t *testing.T) {
 }
 
 func TestAnAppendThatLosesItsPlaceIsNotAnsweredFromItsSnapshot(t *testing.T) {
+	for _, batched := range []bool{false, true} {
+		r := newRival(t)
+		r.append("e", 0, "Noted")
+		r.begin()
+		r.do("SELECT FROM loomgate.executions WHERE execution_id = 'e' FOR KEY SHARE")
+		r.insert("e", 2, false)
+		end := r.waits(func() error {
+			return r.tryEither(batched, spi.AppendRequest{Execution: "e", ExpectedHead: 1}, "Noted", "Noted")
+		})
+		r.do("COMMIT")
+		if got := want[*spi.ConflictError](t, end()).Head; got != 2 {
+			t.Errorf("batched %v: the conflict's head is %d", batched, got)
+		}
+		if head := r.head("e"); head.Head != 2 {
+			t.Errorf("batched %v: the log is at %d", batched, head.Head)
+		}
+	}
+}
+
+// TestABatchOvertakenByANewLogIsNotJudgedByTheOldOne holds a batch between its snapshot
+// and a lock, by a policy that waits when it sees the execution before: nothing else
+// makes a batch wait there.
+func TestABatchOvertakenByANewLogIsNotJudgedByTheOldOne(t *testing.T) {
 	r := newRival(t)
-	r.append("e", 0, "Noted")
+	r.append("a", 0, "Noted")
+	r.append("e", 0, "Noted", "Noted")
+	role := "held_" + r.db.Name
+	r.do(`CREATE FUNCTION public.held(id text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+	IF id = 'a' THEN PERFORM pg_advisory_xact_lock_shared(1); END IF;
+	RETURN true;
+END $$`,
+		"ALTER TABLE loomgate.executions ENABLE ROW LEVEL SECURITY",
+		"CREATE POLICY held ON loomgate.executions USING (public.held(execution_id))",
+		"CREATE ROLE "+role+" LOGIN",
+		"GRANT USAGE ON SCHEMA loomgate TO "+role,
+		"GRANT ALL ON ALL TABLES IN SCHEMA loomgate TO "+role)
+	t.Cleanup(func() {
+		_, err := r.conn.Exec(context.WithoutCancel(t.Context()), "DROP OWNED BY "+role+"; DROP ROLE "+role)
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	held := r.db
+	held.DSN = strings.Replace(held.DSN, "//postgres@", "//"+role+"@", 1)
+	held.Direct = held.DSN
+	s := open(t, held).Store()
+	event := func() []spi.Event { return []spi.Event{{ID: spi.NewEventID(), Kind: "Noted"}} }
 	r.begin()
-	r.do("SELECT FROM loomgate.executions WHERE execution_id = 'e' FOR KEY SHARE")
-	r.insert("e", 2, false)
-	end := r.waits(func() error { return r.tryAppend(spi.AppendRequest{Execution: "e", ExpectedHead: 1}, "Noted", "Noted") })
+	r.do("SELECT pg_advisory_xact_lock(1)")
+	var results []spi.AppendResult
+	end := r.waits(func() error {
+		res, err := spi.AppendBatch(t.Context(), s, spi.AppendBatchRequest{Appends: []spi.AppendRequest{
+			{Execution: "a", ExpectedHead: 1, Events: event()},
+			{Execution: "e", ExpectedHead: 2, Events: event()},
+		}})
+		results = res.Results
+		return err
+	})
+	r.do("SELECT FROM loomgate.executions WHERE execution_id = 'e' FOR UPDATE",
+		"DELETE FROM loomgate.events WHERE execution_id = 'e'", "UPDATE loomgate.executions SET incarnation = 2 WHERE execution_id = 'e'")
+	r.insert("e", 1, false)
 	r.do("COMMIT")
-	if got := want[*spi.ConflictError](t, end()).Head; got != 2 {
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	if results[0].Err != nil {
+		t.Error(results[0].Err)
+	}
+	if got := want[*spi.ConflictError](t, results[1].Err).Head; got != 1 {
 		t.Errorf("the conflict's head is %d", got)
 	}
 }
 
 func TestOneLockedExecutionDoesNotStallTheRestOfItsBatch(t *testing.T) {
-	r := newRival(t)
-	r.append("held", 0, "Noted")
-	r.begin()
-	r.do("SELECT FROM loomgate.executions WHERE execution_id = 'held' FOR UPDATE")
-	event := func() []spi.Event { return []spi.Event{{ID: spi.NewEventID(), Kind: "Noted"}} }
-	var results []spi.AppendResult
-	end := r.waits(func() error {
-		res, err := spi.AppendBatch(t.Context(), r.store, spi.AppendBatchRequest{Appends: []spi.AppendRequest{
-			{Execution: "held", ExpectedHead: 1, Events: event()},
-			{Execution: "a", Events: event()},
-			{Execution: "z", Events: event()},
-		}})
-		results = res.Results
-		return err
-	})
-	for _, id := range []spi.ExecutionID{"a", "z"} {
-		if r.head(id).Head != 1 {
-			t.Errorf("while one is held, %q has not landed", id)
+	for _, head := range []int64{0, spi.AnyHead} { // a batch that lands, and one that is judged
+		r := newRival(t)
+		r.append("held", 0, "Noted")
+		r.begin()
+		r.do("SELECT FROM loomgate.executions WHERE execution_id = 'held' FOR UPDATE")
+		event := func() []spi.Event { return []spi.Event{{ID: spi.NewEventID(), Kind: "Noted"}} }
+		var results []spi.AppendResult
+		end := r.waits(func() error {
+			res, err := spi.AppendBatch(t.Context(), r.store, spi.AppendBatchRequest{Appends: []spi.AppendRequest{
+				{Execution: "held", ExpectedHead: 1, Events: event()},
+				{Execution: "a", ExpectedHead: head, Events: event()},
+				{Execution: "z", ExpectedHead: head, Events: event()},
+			}})
+			results = res.Results
+			return err
+		})
+		for _, id := range []spi.ExecutionID{"a", "z"} {
+			if r.head(id).Head != 1 {
+				t.Errorf("while one is held, %q has not landed at %d", id, head)
+			}
 		}
-	}
-	r.do("COMMIT")
-	if err := end(); err != nil {
-		t.Fatal(err)
-	}
-	for i, res := range results {
-		if res.Err != nil {
-			t.Errorf("result %d: %v", i, res.Err)
+		r.do("COMMIT")
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		for i, res := range results {
+			if res.Err != nil {
+				t.Errorf("result %d: %v", i, res.Err)
+			}
 		}
 	}
 }

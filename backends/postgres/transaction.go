@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -85,7 +86,7 @@ func (s *store) run(ctx context.Context, begin []string, statements []statement)
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}
-	return true, err
+	return !unsent(err), err
 }
 
 func readResults(results pgx.BatchResults, begin int, statements []statement) error {
@@ -134,6 +135,24 @@ func rolledBack(err error) bool {
 	return errors.Is(err, errRolledBack) || pgconn.SafeToRetry(err)
 }
 
+// unsent reports whether pgx failed before it sent a batch: it first prepares the
+// statements and encodes the parameters of all.
+func unsent(err error) bool {
+	_, ok := errors.AsType[pgx.ErrPreprocessingBatch](err)
+	return ok || unencoded(err)
+}
+
+// unencoded reports whether pgx could not encode a parameter, for which it has no
+// type of its own.
+func unencoded(err error) bool {
+	if batch, ok := errors.AsType[pgx.ErrPreprocessingBatch](err); ok {
+		err = batch.Unwrap()
+	}
+	return err != nil && strings.HasPrefix(err.Error(), "failed to encode args[")
+}
+
+var errUnencoded = errors.New("a parameter cannot be sent")
+
 // failed says what a failure means that changed nothing.
 func (s *store) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
@@ -141,6 +160,8 @@ func (s *store) failed(ctx context.Context, err error) error {
 	}
 	pg, ok := asPgError(err)
 	switch {
+	case unencoded(err):
+		err = errUnencoded // pgx's own error repeats the parameter
 	case ok && pg.Code == readOnly:
 		err = fmt.Errorf("%w (%w)", ErrReadOnly, err)
 	case ok && pg.Code == diskFull:
