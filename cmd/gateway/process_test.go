@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/loomgate/loomgate/cmd/gateway/internal/commands"
-	"github.com/loomgate/loomgate/cmd/gateway/internal/throwaway"
+	"github.com/loomgate/loomgate/internal/throwaway"
 	"github.com/loomgate/loomgate/spi"
 )
 

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loomgate/loomgate/cmd/gateway/internal/throwaway"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/transfer/samplelog"
+	"github.com/loomgate/loomgate/internal/throwaway"
 	"github.com/loomgate/loomgate/spi"
 )
 

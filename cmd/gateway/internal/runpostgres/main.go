@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/loomgate/loomgate/cmd/gateway/internal/greeting"
-	"github.com/loomgate/loomgate/cmd/gateway/internal/throwaway"
+	"github.com/loomgate/loomgate/internal/throwaway"
 )
 
 const (
