@@ -22,6 +22,7 @@ import (
 // A Cluster is several Postgres servers, each a shard.
 type Cluster struct {
 	Servers []*pgtest.Cluster
+	DSNs    []string // the shards' databases
 	Config  string // the configuration file
 	dir     string
 	binary  string
@@ -54,6 +55,7 @@ func Start(ctx context.Context, n int, grpcAddr, httpAddr string) (_ *Cluster, e
 		if err != nil {
 			return nil, err
 		}
+		c.DSNs = append(c.DSNs, db.DSN)
 		config += fmt.Sprintf("  - name: shard-%d\n    dsn: %s\n", i, db.DSN)
 	}
 	c.Config = filepath.Join(c.dir, "gateway.yaml")
@@ -156,6 +158,9 @@ func AwaitReady(ctx context.Context, addr string, exited <-chan struct{}) error 
 		}
 	}
 }
+
+// PID returns the gateway's process.
+func (g *Gateway) PID() int { return g.cmd.Process.Pid }
 
 // Exited is closed when the gateway has ended.
 func (g *Gateway) Exited() <-chan struct{} { return g.exited }

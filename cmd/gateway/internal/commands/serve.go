@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -72,6 +73,10 @@ func wholeError(err error) string {
 	return err.Error()
 }
 
+// gcPercent is how much the heap grows between two collections unless $GOGC says: little
+// of it lives long, and a small heap is collected all the time.
+const gcPercent = 400
+
 func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run the gateway", Args: arguments(cobra.NoArgs),
@@ -84,6 +89,9 @@ makes a tenant named demo, and leaves a key for everything in admin.key there.`,
 			cfg, err := loadConfig(cmd)
 			if err != nil {
 				return err
+			}
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(gcPercent)
 			}
 			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
 			return server.Run(cmd.Context(), server.Options{Config: cfg, Log: log, Serving: func(at server.Addresses) {

@@ -108,6 +108,7 @@ func (s *server) build() error {
 	size := int(s.Config.Limits.MaxMessage)
 	options := []grpc.ServerOption{
 		grpc.UnaryInterceptor(s.deadline), grpc.MaxConcurrentStreams(maxStreams), grpc.MaxRecvMsgSize(size), grpc.MaxSendMsgSize(size),
+		grpc.NumStreamWorkers(streamWorkers),
 	}
 	if secure != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(secure)))
@@ -135,6 +136,10 @@ func (s *server) build() error {
 
 // maxStreams is how many calls one connection may have under way.
 const maxStreams = 1024
+
+// streamWorkers is how many goroutines are kept for calls, with the stacks that these
+// have grown. More calls at once have goroutines of their own.
+const streamWorkers = 256
 
 // deadline bounds calls whose clients state none.
 func (s *server) deadline(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
