@@ -4,11 +4,12 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres tour accept test test-matrix check prove bench fuzz fmt clean lint tidy generated vulnerabilities
+.PHONY: help run run-postgres tour accept test test-matrix check prove bench bench-quick bench-check fuzz fmt clean lint tidy generated vulnerabilities
 
 FUZZTIME ?= 20s
 DATA ?=
 ONLY ?=
+IDS ?=
 GENERATED := '*.pb.go' '*.connect.go' '*_gen.go'
 TOOLS := .bin/tools-$(shell go env GOVERSION)
 
@@ -33,6 +34,7 @@ test: ## Run every test under the race detector
 	@go test -race -timeout 20m -gcflags='modernc.org/...=-d=checkptr=0' $$(go list ./... | grep -v '/decorators$$')
 	@go test -timeout 20m ./decorators
 	@cd decorators/crypto/vault && go test -race ./...
+	@cd bench && go test ./...
 
 check: lint tidy generated vulnerabilities ## Check format, lint, modules, generated code, vulnerabilities
 
@@ -44,8 +46,14 @@ test-matrix: ## Run the Postgres tests on 15, 16, 17 and 18
 prove: ## Show that the conformance kit catches what it should
 	@go run ./conformance/prove
 
-bench: ## Run every benchmark
-	@go test -run '^$$' -bench . -benchmem ./...
+bench: ## Compare with what a user would pick instead (an hour); writes bench/RESULTS.md
+	@go run -C bench . -write . -ids "$(if $(IDS),$(abspath $(IDS)))"
+
+bench-quick: ## Compare, with a short look (five minutes)
+	@go run -C bench . -quick -ids "$(if $(IDS),$(abspath $(IDS)))"
+
+bench-check: ## List the targets that the last make bench missed
+	@go run -C bench . -check .
 
 fuzz: ## Run every fuzz target for FUZZTIME (20s)
 	@go test -list '^Fuzz' ./... | \
@@ -67,12 +75,14 @@ clean: ## Remove what these targets built
 lint: $(TOOLS)
 	@.bin/golangci-lint run ./...
 	@cd decorators/crypto/vault && ../../../.bin/golangci-lint run ./...
+	@cd bench && ../.bin/golangci-lint run ./...
 	@cd tools && ../.bin/golangci-lint run ./... && go test ./...
 
 tidy:
 	@go mod tidy -diff
 	@go mod tidy -C tools -diff
 	@go mod tidy -C decorators/crypto/vault -diff
+	@go mod tidy -C bench -diff
 
 generated:
 	@go generate ./...
