@@ -989,6 +989,7 @@ type Action struct {
 	// Whom or what it is about; empty if it is about none.
 	Tenant        string `protobuf:"bytes,6,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	ApiKey        string `protobuf:"bytes,7,opt,name=api_key,json=apiKey,proto3" json:"api_key,omitempty"`
+	Execution     string `protobuf:"bytes,8,opt,name=execution,proto3" json:"execution,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1068,6 +1069,13 @@ func (x *Action) GetTenant() string {
 func (x *Action) GetApiKey() string {
 	if x != nil {
 		return x.ApiKey
+	}
+	return ""
+}
+
+func (x *Action) GetExecution() string {
+	if x != nil {
+		return x.Execution
 	}
 	return ""
 }
@@ -1475,6 +1483,540 @@ func (x *LocateResponse) GetEpoch() int64 {
 	return 0
 }
 
+type RotateTenantKeyRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Nothing is changed: the answer tells what there is.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateTenantKeyRequest) Reset() {
+	*x = RotateTenantKeyRequest{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateTenantKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateTenantKeyRequest) ProtoMessage() {}
+
+func (x *RotateTenantKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateTenantKeyRequest.ProtoReflect.Descriptor instead.
+func (*RotateTenantKeyRequest) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *RotateTenantKeyRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *RotateTenantKeyRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type RotateTenantKeyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The version of the tenant's key that wraps from now on.
+	Version int64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// Keys that were wrapped anew.
+	Rewrapped int64 `protobuf:"varint,2,opt,name=rewrapped,proto3" json:"rewrapped,omitempty"`
+	// Keys that cannot be unwrapped, and stay as they are.
+	Lost int64 `protobuf:"varint,3,opt,name=lost,proto3" json:"lost,omitempty"`
+	// Versions of the tenant's key that were destroyed.
+	Retired []int64 `protobuf:"varint,4,rep,packed,name=retired,proto3" json:"retired,omitempty"`
+	// What the tenant has now.
+	Findings      *KeyFindings `protobuf:"bytes,5,opt,name=findings,proto3" json:"findings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateTenantKeyResponse) Reset() {
+	*x = RotateTenantKeyResponse{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateTenantKeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateTenantKeyResponse) ProtoMessage() {}
+
+func (x *RotateTenantKeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateTenantKeyResponse.ProtoReflect.Descriptor instead.
+func (*RotateTenantKeyResponse) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *RotateTenantKeyResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *RotateTenantKeyResponse) GetRewrapped() int64 {
+	if x != nil {
+		return x.Rewrapped
+	}
+	return 0
+}
+
+func (x *RotateTenantKeyResponse) GetLost() int64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *RotateTenantKeyResponse) GetRetired() []int64 {
+	if x != nil {
+		return x.Retired
+	}
+	return nil
+}
+
+func (x *RotateTenantKeyResponse) GetFindings() *KeyFindings {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+// KeyFindings are what the databases and the key management hold of a tenant, or of one
+// execution. Whatever was in a gateway's memory was not asked.
+type KeyFindings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The versions of the tenant's key that are there.
+	TenantKeyVersions []int64 `protobuf:"varint,1,rep,packed,name=tenant_key_versions,json=tenantKeyVersions,proto3" json:"tenant_key_versions,omitempty"`
+	// Executions whose key is there and opens.
+	Encrypted int64 `protobuf:"varint,2,opt,name=encrypted,proto3" json:"encrypted,omitempty"`
+	// Executions whose key was destroyed.
+	Shredded int64 `protobuf:"varint,3,opt,name=shredded,proto3" json:"shredded,omitempty"`
+	// Executions whose key cannot be had.
+	Lost int64 `protobuf:"varint,4,opt,name=lost,proto3" json:"lost,omitempty"`
+	// Executions that were written unencrypted: to destroy keys does nothing to them.
+	Unencrypted   int64 `protobuf:"varint,5,opt,name=unencrypted,proto3" json:"unencrypted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyFindings) Reset() {
+	*x = KeyFindings{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyFindings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyFindings) ProtoMessage() {}
+
+func (x *KeyFindings) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyFindings.ProtoReflect.Descriptor instead.
+func (*KeyFindings) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *KeyFindings) GetTenantKeyVersions() []int64 {
+	if x != nil {
+		return x.TenantKeyVersions
+	}
+	return nil
+}
+
+func (x *KeyFindings) GetEncrypted() int64 {
+	if x != nil {
+		return x.Encrypted
+	}
+	return 0
+}
+
+func (x *KeyFindings) GetShredded() int64 {
+	if x != nil {
+		return x.Shredded
+	}
+	return 0
+}
+
+func (x *KeyFindings) GetLost() int64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *KeyFindings) GetUnencrypted() int64 {
+	if x != nil {
+		return x.Unencrypted
+	}
+	return 0
+}
+
+type ShredTenantRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Nothing is changed: the answer tells what would be lost.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShredTenantRequest) Reset() {
+	*x = ShredTenantRequest{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShredTenantRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShredTenantRequest) ProtoMessage() {}
+
+func (x *ShredTenantRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShredTenantRequest.ProtoReflect.Descriptor instead.
+func (*ShredTenantRequest) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ShredTenantRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ShredTenantRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type ShredTenantResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Certificate   *ShredCertificate      `protobuf:"bytes,1,opt,name=certificate,proto3" json:"certificate,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShredTenantResponse) Reset() {
+	*x = ShredTenantResponse{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShredTenantResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShredTenantResponse) ProtoMessage() {}
+
+func (x *ShredTenantResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShredTenantResponse.ProtoReflect.Descriptor instead.
+func (*ShredTenantResponse) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ShredTenantResponse) GetCertificate() *ShredCertificate {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+type ShredExecutionRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Tenant    string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Execution string                 `protobuf:"bytes,2,opt,name=execution,proto3" json:"execution,omitempty"`
+	// Nothing is changed: the answer tells what would be lost.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShredExecutionRequest) Reset() {
+	*x = ShredExecutionRequest{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShredExecutionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShredExecutionRequest) ProtoMessage() {}
+
+func (x *ShredExecutionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShredExecutionRequest.ProtoReflect.Descriptor instead.
+func (*ShredExecutionRequest) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ShredExecutionRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ShredExecutionRequest) GetExecution() string {
+	if x != nil {
+		return x.Execution
+	}
+	return ""
+}
+
+func (x *ShredExecutionRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type ShredExecutionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Certificate   *ShredCertificate      `protobuf:"bytes,1,opt,name=certificate,proto3" json:"certificate,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShredExecutionResponse) Reset() {
+	*x = ShredExecutionResponse{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShredExecutionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShredExecutionResponse) ProtoMessage() {}
+
+func (x *ShredExecutionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShredExecutionResponse.ProtoReflect.Descriptor instead.
+func (*ShredExecutionResponse) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ShredExecutionResponse) GetCertificate() *ShredCertificate {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+// A ShredCertificate says what was proven about whom, when, by whom and where.
+type ShredCertificate struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Empty: the whole tenant.
+	Execution string                 `protobuf:"bytes,2,opt,name=execution,proto3" json:"execution,omitempty"`
+	At        *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	By        string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	// Nothing that it is about can be read with what the shards and the key management
+	// hold.
+	Undecryptable bool         `protobuf:"varint,5,opt,name=undecryptable,proto3" json:"undecryptable,omitempty"`
+	Findings      *KeyFindings `protobuf:"bytes,6,opt,name=findings,proto3" json:"findings,omitempty"`
+	// The shards that were asked.
+	Shards []string `protobuf:"bytes,7,rep,name=shards,proto3" json:"shards,omitempty"`
+	// It was a dry run: nothing was destroyed.
+	DryRun bool `protobuf:"varint,8,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// What this does not reach, in words.
+	Remains       []string `protobuf:"bytes,9,rep,name=remains,proto3" json:"remains,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShredCertificate) Reset() {
+	*x = ShredCertificate{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShredCertificate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShredCertificate) ProtoMessage() {}
+
+func (x *ShredCertificate) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShredCertificate.ProtoReflect.Descriptor instead.
+func (*ShredCertificate) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ShredCertificate) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ShredCertificate) GetExecution() string {
+	if x != nil {
+		return x.Execution
+	}
+	return ""
+}
+
+func (x *ShredCertificate) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *ShredCertificate) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ShredCertificate) GetUndecryptable() bool {
+	if x != nil {
+		return x.Undecryptable
+	}
+	return false
+}
+
+func (x *ShredCertificate) GetFindings() *KeyFindings {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+func (x *ShredCertificate) GetShards() []string {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *ShredCertificate) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ShredCertificate) GetRemains() []string {
+	if x != nil {
+		return x.Remains
+	}
+	return nil
+}
+
 var File_loomgate_v1_admin_proto protoreflect.FileDescriptor
 
 const file_loomgate_v1_admin_proto_rawDesc = "" +
@@ -1536,7 +2078,7 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\x04next\x18\x02 \x01(\tR\x04next\"%\n" +
 	"\x13RevokeApiKeyRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x16\n" +
-	"\x14RevokeApiKeyResponse\"\xb9\x01\n" +
+	"\x14RevokeApiKeyResponse\"\xd7\x01\n" +
 	"\x06Action\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
@@ -1544,7 +2086,8 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\x02by\x18\x04 \x01(\tR\x02by\x12\x12\n" +
 	"\x04from\x18\x05 \x01(\tR\x04from\x12\x16\n" +
 	"\x06tenant\x18\x06 \x01(\tR\x06tenant\x12\x17\n" +
-	"\aapi_key\x18\a \x01(\tR\x06apiKey\"@\n" +
+	"\aapi_key\x18\a \x01(\tR\x06apiKey\x12\x1c\n" +
+	"\texecution\x18\b \x01(\tR\texecution\"@\n" +
 	"\x12ListActionsRequest\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\x03R\x05after\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\"X\n" +
@@ -1569,7 +2112,43 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\x0eLocateResponse\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\tR\x05shard\x12\x12\n" +
 	"\x04slot\x18\x02 \x01(\rR\x04slot\x12\x14\n" +
-	"\x05epoch\x18\x03 \x01(\x03R\x05epoch*x\n" +
+	"\x05epoch\x18\x03 \x01(\x03R\x05epoch\"I\n" +
+	"\x16RotateTenantKeyRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"\xb5\x01\n" +
+	"\x17RotateTenantKeyResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x1c\n" +
+	"\trewrapped\x18\x02 \x01(\x03R\trewrapped\x12\x12\n" +
+	"\x04lost\x18\x03 \x01(\x03R\x04lost\x12\x18\n" +
+	"\aretired\x18\x04 \x03(\x03R\aretired\x124\n" +
+	"\bfindings\x18\x05 \x01(\v2\x18.loomgate.v1.KeyFindingsR\bfindings\"\xad\x01\n" +
+	"\vKeyFindings\x12.\n" +
+	"\x13tenant_key_versions\x18\x01 \x03(\x03R\x11tenantKeyVersions\x12\x1c\n" +
+	"\tencrypted\x18\x02 \x01(\x03R\tencrypted\x12\x1a\n" +
+	"\bshredded\x18\x03 \x01(\x03R\bshredded\x12\x12\n" +
+	"\x04lost\x18\x04 \x01(\x03R\x04lost\x12 \n" +
+	"\vunencrypted\x18\x05 \x01(\x03R\vunencrypted\"E\n" +
+	"\x12ShredTenantRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"V\n" +
+	"\x13ShredTenantResponse\x12?\n" +
+	"\vcertificate\x18\x01 \x01(\v2\x1d.loomgate.v1.ShredCertificateR\vcertificate\"f\n" +
+	"\x15ShredExecutionRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1c\n" +
+	"\texecution\x18\x02 \x01(\tR\texecution\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"Y\n" +
+	"\x16ShredExecutionResponse\x12?\n" +
+	"\vcertificate\x18\x01 \x01(\v2\x1d.loomgate.v1.ShredCertificateR\vcertificate\"\xab\x02\n" +
+	"\x10ShredCertificate\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1c\n" +
+	"\texecution\x18\x02 \x01(\tR\texecution\x12*\n" +
+	"\x02at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x12$\n" +
+	"\rundecryptable\x18\x05 \x01(\bR\rundecryptable\x124\n" +
+	"\bfindings\x18\x06 \x01(\v2\x18.loomgate.v1.KeyFindingsR\bfindings\x12\x16\n" +
+	"\x06shards\x18\a \x03(\tR\x06shards\x12\x17\n" +
+	"\adry_run\x18\b \x01(\bR\x06dryRun\x12\x18\n" +
+	"\aremains\x18\t \x03(\tR\aremains*x\n" +
 	"\vTenantState\x12\x1c\n" +
 	"\x18TENANT_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13TENANT_STATE_ACTIVE\x10\x01\x12\x19\n" +
@@ -1580,7 +2159,7 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"SCOPE_READ\x10\x01\x12\x0f\n" +
 	"\vSCOPE_WRITE\x10\x02\x12\x0f\n" +
-	"\vSCOPE_ADMIN\x10\x032\xe7\x06\n" +
+	"\vSCOPE_ADMIN\x10\x032\xf2\b\n" +
 	"\fAdminService\x12S\n" +
 	"\fCreateTenant\x12 .loomgate.v1.CreateTenantRequest\x1a!.loomgate.v1.CreateTenantResponse\x12U\n" +
 	"\vListTenants\x12\x1f.loomgate.v1.ListTenantsRequest\x1a .loomgate.v1.ListTenantsResponse\"\x03\x90\x02\x01\x12[\n" +
@@ -1591,7 +2170,10 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\fRevokeApiKey\x12 .loomgate.v1.RevokeApiKeyRequest\x1a!.loomgate.v1.RevokeApiKeyResponse\"\x03\x90\x02\x02\x12U\n" +
 	"\vListActions\x12\x1f.loomgate.v1.ListActionsRequest\x1a .loomgate.v1.ListActionsResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\n" +
-	"ListShards\x12\x1e.loomgate.v1.ListShardsRequest\x1a\x1f.loomgate.v1.ListShardsResponse\"\x03\x90\x02\x01\x12F\n" +
+	"ListShards\x12\x1e.loomgate.v1.ListShardsRequest\x1a\x1f.loomgate.v1.ListShardsResponse\"\x03\x90\x02\x01\x12\\\n" +
+	"\x0fRotateTenantKey\x12#.loomgate.v1.RotateTenantKeyRequest\x1a$.loomgate.v1.RotateTenantKeyResponse\x12P\n" +
+	"\vShredTenant\x12\x1f.loomgate.v1.ShredTenantRequest\x1a .loomgate.v1.ShredTenantResponse\x12Y\n" +
+	"\x0eShredExecution\x12\".loomgate.v1.ShredExecutionRequest\x1a#.loomgate.v1.ShredExecutionResponse\x12F\n" +
 	"\x06Locate\x12\x1a.loomgate.v1.LocateRequest\x1a\x1b.loomgate.v1.LocateResponse\"\x03\x90\x02\x01B9Z7github.com/loomgate/loomgate/api/loomgate/v1;loomgatev1b\x06proto3"
 
 var (
@@ -1607,79 +2189,98 @@ func file_loomgate_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_loomgate_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_loomgate_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_loomgate_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_loomgate_v1_admin_proto_goTypes = []any{
-	(TenantState)(0),              // 0: loomgate.v1.TenantState
-	(Scope)(0),                    // 1: loomgate.v1.Scope
-	(*Tenant)(nil),                // 2: loomgate.v1.Tenant
-	(*CreateTenantRequest)(nil),   // 3: loomgate.v1.CreateTenantRequest
-	(*CreateTenantResponse)(nil),  // 4: loomgate.v1.CreateTenantResponse
-	(*ListTenantsRequest)(nil),    // 5: loomgate.v1.ListTenantsRequest
-	(*ListTenantsResponse)(nil),   // 6: loomgate.v1.ListTenantsResponse
-	(*DisableTenantRequest)(nil),  // 7: loomgate.v1.DisableTenantRequest
-	(*DisableTenantResponse)(nil), // 8: loomgate.v1.DisableTenantResponse
-	(*PurgeTenantRequest)(nil),    // 9: loomgate.v1.PurgeTenantRequest
-	(*PurgeTenantResponse)(nil),   // 10: loomgate.v1.PurgeTenantResponse
-	(*ApiKey)(nil),                // 11: loomgate.v1.ApiKey
-	(*CreateApiKeyRequest)(nil),   // 12: loomgate.v1.CreateApiKeyRequest
-	(*CreateApiKeyResponse)(nil),  // 13: loomgate.v1.CreateApiKeyResponse
-	(*ListApiKeysRequest)(nil),    // 14: loomgate.v1.ListApiKeysRequest
-	(*ListApiKeysResponse)(nil),   // 15: loomgate.v1.ListApiKeysResponse
-	(*RevokeApiKeyRequest)(nil),   // 16: loomgate.v1.RevokeApiKeyRequest
-	(*RevokeApiKeyResponse)(nil),  // 17: loomgate.v1.RevokeApiKeyResponse
-	(*Action)(nil),                // 18: loomgate.v1.Action
-	(*ListActionsRequest)(nil),    // 19: loomgate.v1.ListActionsRequest
-	(*ListActionsResponse)(nil),   // 20: loomgate.v1.ListActionsResponse
-	(*ListShardsRequest)(nil),     // 21: loomgate.v1.ListShardsRequest
-	(*ListShardsResponse)(nil),    // 22: loomgate.v1.ListShardsResponse
-	(*ShardStatus)(nil),           // 23: loomgate.v1.ShardStatus
-	(*LocateRequest)(nil),         // 24: loomgate.v1.LocateRequest
-	(*LocateResponse)(nil),        // 25: loomgate.v1.LocateResponse
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
+	(TenantState)(0),                // 0: loomgate.v1.TenantState
+	(Scope)(0),                      // 1: loomgate.v1.Scope
+	(*Tenant)(nil),                  // 2: loomgate.v1.Tenant
+	(*CreateTenantRequest)(nil),     // 3: loomgate.v1.CreateTenantRequest
+	(*CreateTenantResponse)(nil),    // 4: loomgate.v1.CreateTenantResponse
+	(*ListTenantsRequest)(nil),      // 5: loomgate.v1.ListTenantsRequest
+	(*ListTenantsResponse)(nil),     // 6: loomgate.v1.ListTenantsResponse
+	(*DisableTenantRequest)(nil),    // 7: loomgate.v1.DisableTenantRequest
+	(*DisableTenantResponse)(nil),   // 8: loomgate.v1.DisableTenantResponse
+	(*PurgeTenantRequest)(nil),      // 9: loomgate.v1.PurgeTenantRequest
+	(*PurgeTenantResponse)(nil),     // 10: loomgate.v1.PurgeTenantResponse
+	(*ApiKey)(nil),                  // 11: loomgate.v1.ApiKey
+	(*CreateApiKeyRequest)(nil),     // 12: loomgate.v1.CreateApiKeyRequest
+	(*CreateApiKeyResponse)(nil),    // 13: loomgate.v1.CreateApiKeyResponse
+	(*ListApiKeysRequest)(nil),      // 14: loomgate.v1.ListApiKeysRequest
+	(*ListApiKeysResponse)(nil),     // 15: loomgate.v1.ListApiKeysResponse
+	(*RevokeApiKeyRequest)(nil),     // 16: loomgate.v1.RevokeApiKeyRequest
+	(*RevokeApiKeyResponse)(nil),    // 17: loomgate.v1.RevokeApiKeyResponse
+	(*Action)(nil),                  // 18: loomgate.v1.Action
+	(*ListActionsRequest)(nil),      // 19: loomgate.v1.ListActionsRequest
+	(*ListActionsResponse)(nil),     // 20: loomgate.v1.ListActionsResponse
+	(*ListShardsRequest)(nil),       // 21: loomgate.v1.ListShardsRequest
+	(*ListShardsResponse)(nil),      // 22: loomgate.v1.ListShardsResponse
+	(*ShardStatus)(nil),             // 23: loomgate.v1.ShardStatus
+	(*LocateRequest)(nil),           // 24: loomgate.v1.LocateRequest
+	(*LocateResponse)(nil),          // 25: loomgate.v1.LocateResponse
+	(*RotateTenantKeyRequest)(nil),  // 26: loomgate.v1.RotateTenantKeyRequest
+	(*RotateTenantKeyResponse)(nil), // 27: loomgate.v1.RotateTenantKeyResponse
+	(*KeyFindings)(nil),             // 28: loomgate.v1.KeyFindings
+	(*ShredTenantRequest)(nil),      // 29: loomgate.v1.ShredTenantRequest
+	(*ShredTenantResponse)(nil),     // 30: loomgate.v1.ShredTenantResponse
+	(*ShredExecutionRequest)(nil),   // 31: loomgate.v1.ShredExecutionRequest
+	(*ShredExecutionResponse)(nil),  // 32: loomgate.v1.ShredExecutionResponse
+	(*ShredCertificate)(nil),        // 33: loomgate.v1.ShredCertificate
+	(*timestamppb.Timestamp)(nil),   // 34: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 35: google.protobuf.Duration
 }
 var file_loomgate_v1_admin_proto_depIdxs = []int32{
 	0,  // 0: loomgate.v1.Tenant.state:type_name -> loomgate.v1.TenantState
-	26, // 1: loomgate.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	34, // 1: loomgate.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
 	2,  // 2: loomgate.v1.CreateTenantResponse.tenant:type_name -> loomgate.v1.Tenant
 	2,  // 3: loomgate.v1.ListTenantsResponse.tenants:type_name -> loomgate.v1.Tenant
 	1,  // 4: loomgate.v1.ApiKey.scopes:type_name -> loomgate.v1.Scope
-	26, // 5: loomgate.v1.ApiKey.created_at:type_name -> google.protobuf.Timestamp
-	26, // 6: loomgate.v1.ApiKey.expires_at:type_name -> google.protobuf.Timestamp
-	26, // 7: loomgate.v1.ApiKey.revoked_at:type_name -> google.protobuf.Timestamp
+	34, // 5: loomgate.v1.ApiKey.created_at:type_name -> google.protobuf.Timestamp
+	34, // 6: loomgate.v1.ApiKey.expires_at:type_name -> google.protobuf.Timestamp
+	34, // 7: loomgate.v1.ApiKey.revoked_at:type_name -> google.protobuf.Timestamp
 	1,  // 8: loomgate.v1.CreateApiKeyRequest.scopes:type_name -> loomgate.v1.Scope
-	26, // 9: loomgate.v1.CreateApiKeyRequest.expires_at:type_name -> google.protobuf.Timestamp
+	34, // 9: loomgate.v1.CreateApiKeyRequest.expires_at:type_name -> google.protobuf.Timestamp
 	11, // 10: loomgate.v1.CreateApiKeyResponse.api_key:type_name -> loomgate.v1.ApiKey
 	11, // 11: loomgate.v1.ListApiKeysResponse.api_keys:type_name -> loomgate.v1.ApiKey
-	26, // 12: loomgate.v1.Action.at:type_name -> google.protobuf.Timestamp
+	34, // 12: loomgate.v1.Action.at:type_name -> google.protobuf.Timestamp
 	18, // 13: loomgate.v1.ListActionsResponse.actions:type_name -> loomgate.v1.Action
 	23, // 14: loomgate.v1.ListShardsResponse.shards:type_name -> loomgate.v1.ShardStatus
-	27, // 15: loomgate.v1.ShardStatus.latency:type_name -> google.protobuf.Duration
-	3,  // 16: loomgate.v1.AdminService.CreateTenant:input_type -> loomgate.v1.CreateTenantRequest
-	5,  // 17: loomgate.v1.AdminService.ListTenants:input_type -> loomgate.v1.ListTenantsRequest
-	7,  // 18: loomgate.v1.AdminService.DisableTenant:input_type -> loomgate.v1.DisableTenantRequest
-	9,  // 19: loomgate.v1.AdminService.PurgeTenant:input_type -> loomgate.v1.PurgeTenantRequest
-	12, // 20: loomgate.v1.AdminService.CreateApiKey:input_type -> loomgate.v1.CreateApiKeyRequest
-	14, // 21: loomgate.v1.AdminService.ListApiKeys:input_type -> loomgate.v1.ListApiKeysRequest
-	16, // 22: loomgate.v1.AdminService.RevokeApiKey:input_type -> loomgate.v1.RevokeApiKeyRequest
-	19, // 23: loomgate.v1.AdminService.ListActions:input_type -> loomgate.v1.ListActionsRequest
-	21, // 24: loomgate.v1.AdminService.ListShards:input_type -> loomgate.v1.ListShardsRequest
-	24, // 25: loomgate.v1.AdminService.Locate:input_type -> loomgate.v1.LocateRequest
-	4,  // 26: loomgate.v1.AdminService.CreateTenant:output_type -> loomgate.v1.CreateTenantResponse
-	6,  // 27: loomgate.v1.AdminService.ListTenants:output_type -> loomgate.v1.ListTenantsResponse
-	8,  // 28: loomgate.v1.AdminService.DisableTenant:output_type -> loomgate.v1.DisableTenantResponse
-	10, // 29: loomgate.v1.AdminService.PurgeTenant:output_type -> loomgate.v1.PurgeTenantResponse
-	13, // 30: loomgate.v1.AdminService.CreateApiKey:output_type -> loomgate.v1.CreateApiKeyResponse
-	15, // 31: loomgate.v1.AdminService.ListApiKeys:output_type -> loomgate.v1.ListApiKeysResponse
-	17, // 32: loomgate.v1.AdminService.RevokeApiKey:output_type -> loomgate.v1.RevokeApiKeyResponse
-	20, // 33: loomgate.v1.AdminService.ListActions:output_type -> loomgate.v1.ListActionsResponse
-	22, // 34: loomgate.v1.AdminService.ListShards:output_type -> loomgate.v1.ListShardsResponse
-	25, // 35: loomgate.v1.AdminService.Locate:output_type -> loomgate.v1.LocateResponse
-	26, // [26:36] is the sub-list for method output_type
-	16, // [16:26] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	35, // 15: loomgate.v1.ShardStatus.latency:type_name -> google.protobuf.Duration
+	28, // 16: loomgate.v1.RotateTenantKeyResponse.findings:type_name -> loomgate.v1.KeyFindings
+	33, // 17: loomgate.v1.ShredTenantResponse.certificate:type_name -> loomgate.v1.ShredCertificate
+	33, // 18: loomgate.v1.ShredExecutionResponse.certificate:type_name -> loomgate.v1.ShredCertificate
+	34, // 19: loomgate.v1.ShredCertificate.at:type_name -> google.protobuf.Timestamp
+	28, // 20: loomgate.v1.ShredCertificate.findings:type_name -> loomgate.v1.KeyFindings
+	3,  // 21: loomgate.v1.AdminService.CreateTenant:input_type -> loomgate.v1.CreateTenantRequest
+	5,  // 22: loomgate.v1.AdminService.ListTenants:input_type -> loomgate.v1.ListTenantsRequest
+	7,  // 23: loomgate.v1.AdminService.DisableTenant:input_type -> loomgate.v1.DisableTenantRequest
+	9,  // 24: loomgate.v1.AdminService.PurgeTenant:input_type -> loomgate.v1.PurgeTenantRequest
+	12, // 25: loomgate.v1.AdminService.CreateApiKey:input_type -> loomgate.v1.CreateApiKeyRequest
+	14, // 26: loomgate.v1.AdminService.ListApiKeys:input_type -> loomgate.v1.ListApiKeysRequest
+	16, // 27: loomgate.v1.AdminService.RevokeApiKey:input_type -> loomgate.v1.RevokeApiKeyRequest
+	19, // 28: loomgate.v1.AdminService.ListActions:input_type -> loomgate.v1.ListActionsRequest
+	21, // 29: loomgate.v1.AdminService.ListShards:input_type -> loomgate.v1.ListShardsRequest
+	26, // 30: loomgate.v1.AdminService.RotateTenantKey:input_type -> loomgate.v1.RotateTenantKeyRequest
+	29, // 31: loomgate.v1.AdminService.ShredTenant:input_type -> loomgate.v1.ShredTenantRequest
+	31, // 32: loomgate.v1.AdminService.ShredExecution:input_type -> loomgate.v1.ShredExecutionRequest
+	24, // 33: loomgate.v1.AdminService.Locate:input_type -> loomgate.v1.LocateRequest
+	4,  // 34: loomgate.v1.AdminService.CreateTenant:output_type -> loomgate.v1.CreateTenantResponse
+	6,  // 35: loomgate.v1.AdminService.ListTenants:output_type -> loomgate.v1.ListTenantsResponse
+	8,  // 36: loomgate.v1.AdminService.DisableTenant:output_type -> loomgate.v1.DisableTenantResponse
+	10, // 37: loomgate.v1.AdminService.PurgeTenant:output_type -> loomgate.v1.PurgeTenantResponse
+	13, // 38: loomgate.v1.AdminService.CreateApiKey:output_type -> loomgate.v1.CreateApiKeyResponse
+	15, // 39: loomgate.v1.AdminService.ListApiKeys:output_type -> loomgate.v1.ListApiKeysResponse
+	17, // 40: loomgate.v1.AdminService.RevokeApiKey:output_type -> loomgate.v1.RevokeApiKeyResponse
+	20, // 41: loomgate.v1.AdminService.ListActions:output_type -> loomgate.v1.ListActionsResponse
+	22, // 42: loomgate.v1.AdminService.ListShards:output_type -> loomgate.v1.ListShardsResponse
+	27, // 43: loomgate.v1.AdminService.RotateTenantKey:output_type -> loomgate.v1.RotateTenantKeyResponse
+	30, // 44: loomgate.v1.AdminService.ShredTenant:output_type -> loomgate.v1.ShredTenantResponse
+	32, // 45: loomgate.v1.AdminService.ShredExecution:output_type -> loomgate.v1.ShredExecutionResponse
+	25, // 46: loomgate.v1.AdminService.Locate:output_type -> loomgate.v1.LocateResponse
+	34, // [34:47] is the sub-list for method output_type
+	21, // [21:34] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_loomgate_v1_admin_proto_init() }
@@ -1693,7 +2294,7 @@ func file_loomgate_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loomgate_v1_admin_proto_rawDesc), len(file_loomgate_v1_admin_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   24,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

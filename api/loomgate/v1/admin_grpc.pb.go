@@ -19,16 +19,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AdminService_CreateTenant_FullMethodName  = "/loomgate.v1.AdminService/CreateTenant"
-	AdminService_ListTenants_FullMethodName   = "/loomgate.v1.AdminService/ListTenants"
-	AdminService_DisableTenant_FullMethodName = "/loomgate.v1.AdminService/DisableTenant"
-	AdminService_PurgeTenant_FullMethodName   = "/loomgate.v1.AdminService/PurgeTenant"
-	AdminService_CreateApiKey_FullMethodName  = "/loomgate.v1.AdminService/CreateApiKey"
-	AdminService_ListApiKeys_FullMethodName   = "/loomgate.v1.AdminService/ListApiKeys"
-	AdminService_RevokeApiKey_FullMethodName  = "/loomgate.v1.AdminService/RevokeApiKey"
-	AdminService_ListActions_FullMethodName   = "/loomgate.v1.AdminService/ListActions"
-	AdminService_ListShards_FullMethodName    = "/loomgate.v1.AdminService/ListShards"
-	AdminService_Locate_FullMethodName        = "/loomgate.v1.AdminService/Locate"
+	AdminService_CreateTenant_FullMethodName    = "/loomgate.v1.AdminService/CreateTenant"
+	AdminService_ListTenants_FullMethodName     = "/loomgate.v1.AdminService/ListTenants"
+	AdminService_DisableTenant_FullMethodName   = "/loomgate.v1.AdminService/DisableTenant"
+	AdminService_PurgeTenant_FullMethodName     = "/loomgate.v1.AdminService/PurgeTenant"
+	AdminService_CreateApiKey_FullMethodName    = "/loomgate.v1.AdminService/CreateApiKey"
+	AdminService_ListApiKeys_FullMethodName     = "/loomgate.v1.AdminService/ListApiKeys"
+	AdminService_RevokeApiKey_FullMethodName    = "/loomgate.v1.AdminService/RevokeApiKey"
+	AdminService_ListActions_FullMethodName     = "/loomgate.v1.AdminService/ListActions"
+	AdminService_ListShards_FullMethodName      = "/loomgate.v1.AdminService/ListShards"
+	AdminService_RotateTenantKey_FullMethodName = "/loomgate.v1.AdminService/RotateTenantKey"
+	AdminService_ShredTenant_FullMethodName     = "/loomgate.v1.AdminService/ShredTenant"
+	AdminService_ShredExecution_FullMethodName  = "/loomgate.v1.AdminService/ShredExecution"
+	AdminService_Locate_FullMethodName          = "/loomgate.v1.AdminService/Locate"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -59,6 +62,16 @@ type AdminServiceClient interface {
 	ListActions(ctx context.Context, in *ListActionsRequest, opts ...grpc.CallOption) (*ListActionsResponse, error)
 	// ListShards asks each shard how it is.
 	ListShards(ctx context.Context, in *ListShardsRequest, opts ...grpc.CallOption) (*ListShardsResponse, error)
+	// RotateTenantKey makes the next version of a tenant's key, wraps the keys of its
+	// executions by it, and destroys the versions that nothing needs any more. It takes a
+	// while: the gateways have keys in memory.
+	RotateTenantKey(ctx context.Context, in *RotateTenantKeyRequest, opts ...grpc.CallOption) (*RotateTenantKeyResponse, error)
+	// ShredTenant destroys all keys of a tenant: what it has written is gone for good, and
+	// it can write nothing any more. It returns when no gateway has any of the keys in
+	// memory, with what it then finds. It can be called again.
+	ShredTenant(ctx context.Context, in *ShredTenantRequest, opts ...grpc.CallOption) (*ShredTenantResponse, error)
+	// ShredExecution is ShredTenant for one execution.
+	ShredExecution(ctx context.Context, in *ShredExecutionRequest, opts ...grpc.CallOption) (*ShredExecutionResponse, error)
 	// Locate tells where a tenant's execution lies, or would.
 	Locate(ctx context.Context, in *LocateRequest, opts ...grpc.CallOption) (*LocateResponse, error)
 }
@@ -161,6 +174,36 @@ func (c *adminServiceClient) ListShards(ctx context.Context, in *ListShardsReque
 	return out, nil
 }
 
+func (c *adminServiceClient) RotateTenantKey(ctx context.Context, in *RotateTenantKeyRequest, opts ...grpc.CallOption) (*RotateTenantKeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RotateTenantKeyResponse)
+	err := c.cc.Invoke(ctx, AdminService_RotateTenantKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ShredTenant(ctx context.Context, in *ShredTenantRequest, opts ...grpc.CallOption) (*ShredTenantResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ShredTenantResponse)
+	err := c.cc.Invoke(ctx, AdminService_ShredTenant_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ShredExecution(ctx context.Context, in *ShredExecutionRequest, opts ...grpc.CallOption) (*ShredExecutionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ShredExecutionResponse)
+	err := c.cc.Invoke(ctx, AdminService_ShredExecution_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminServiceClient) Locate(ctx context.Context, in *LocateRequest, opts ...grpc.CallOption) (*LocateResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(LocateResponse)
@@ -199,6 +242,16 @@ type AdminServiceServer interface {
 	ListActions(context.Context, *ListActionsRequest) (*ListActionsResponse, error)
 	// ListShards asks each shard how it is.
 	ListShards(context.Context, *ListShardsRequest) (*ListShardsResponse, error)
+	// RotateTenantKey makes the next version of a tenant's key, wraps the keys of its
+	// executions by it, and destroys the versions that nothing needs any more. It takes a
+	// while: the gateways have keys in memory.
+	RotateTenantKey(context.Context, *RotateTenantKeyRequest) (*RotateTenantKeyResponse, error)
+	// ShredTenant destroys all keys of a tenant: what it has written is gone for good, and
+	// it can write nothing any more. It returns when no gateway has any of the keys in
+	// memory, with what it then finds. It can be called again.
+	ShredTenant(context.Context, *ShredTenantRequest) (*ShredTenantResponse, error)
+	// ShredExecution is ShredTenant for one execution.
+	ShredExecution(context.Context, *ShredExecutionRequest) (*ShredExecutionResponse, error)
 	// Locate tells where a tenant's execution lies, or would.
 	Locate(context.Context, *LocateRequest) (*LocateResponse, error)
 }
@@ -236,6 +289,15 @@ func (UnimplementedAdminServiceServer) ListActions(context.Context, *ListActions
 }
 func (UnimplementedAdminServiceServer) ListShards(context.Context, *ListShardsRequest) (*ListShardsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListShards not implemented")
+}
+func (UnimplementedAdminServiceServer) RotateTenantKey(context.Context, *RotateTenantKeyRequest) (*RotateTenantKeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RotateTenantKey not implemented")
+}
+func (UnimplementedAdminServiceServer) ShredTenant(context.Context, *ShredTenantRequest) (*ShredTenantResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ShredTenant not implemented")
+}
+func (UnimplementedAdminServiceServer) ShredExecution(context.Context, *ShredExecutionRequest) (*ShredExecutionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ShredExecution not implemented")
 }
 func (UnimplementedAdminServiceServer) Locate(context.Context, *LocateRequest) (*LocateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Locate not implemented")
@@ -422,6 +484,60 @@ func _AdminService_ListShards_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_RotateTenantKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RotateTenantKeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).RotateTenantKey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_RotateTenantKey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).RotateTenantKey(ctx, req.(*RotateTenantKeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_ShredTenant_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ShredTenantRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ShredTenant(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ShredTenant_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ShredTenant(ctx, req.(*ShredTenantRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_ShredExecution_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ShredExecutionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ShredExecution(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ShredExecution_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ShredExecution(ctx, req.(*ShredExecutionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_Locate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(LocateRequest)
 	if err := dec(in); err != nil {
@@ -482,6 +598,18 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListShards",
 			Handler:    _AdminService_ListShards_Handler,
+		},
+		{
+			MethodName: "RotateTenantKey",
+			Handler:    _AdminService_RotateTenantKey_Handler,
+		},
+		{
+			MethodName: "ShredTenant",
+			Handler:    _AdminService_ShredTenant_Handler,
+		},
+		{
+			MethodName: "ShredExecution",
+			Handler:    _AdminService_ShredExecution_Handler,
 		},
 		{
 			MethodName: "Locate",

@@ -42,6 +42,14 @@ const (
 	AdminServiceListActionsProcedure = "/loomgate.v1.AdminService/ListActions"
 	// AdminServiceListShardsProcedure is the procedure name of the AdminService's ListShards RPC.
 	AdminServiceListShardsProcedure = "/loomgate.v1.AdminService/ListShards"
+	// AdminServiceRotateTenantKeyProcedure is the procedure name of the AdminService's RotateTenantKey
+	// RPC.
+	AdminServiceRotateTenantKeyProcedure = "/loomgate.v1.AdminService/RotateTenantKey"
+	// AdminServiceShredTenantProcedure is the procedure name of the AdminService's ShredTenant RPC.
+	AdminServiceShredTenantProcedure = "/loomgate.v1.AdminService/ShredTenant"
+	// AdminServiceShredExecutionProcedure is the procedure name of the AdminService's ShredExecution
+	// RPC.
+	AdminServiceShredExecutionProcedure = "/loomgate.v1.AdminService/ShredExecution"
 	// AdminServiceLocateProcedure is the procedure name of the AdminService's Locate RPC.
 	AdminServiceLocateProcedure = "/loomgate.v1.AdminService/Locate"
 )
@@ -117,6 +125,27 @@ var (
 			IdempotencyLevel: connect.IdempotencyNoSideEffects,
 		}
 	})
+	adminServiceRotateTenantKeySpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_loomgate_v1_admin_proto.Services().ByName("AdminService").Methods().ByName("RotateTenantKey"),
+			Procedure:  AdminServiceRotateTenantKeyProcedure,
+		}
+	})
+	adminServiceShredTenantSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_loomgate_v1_admin_proto.Services().ByName("AdminService").Methods().ByName("ShredTenant"),
+			Procedure:  AdminServiceShredTenantProcedure,
+		}
+	})
+	adminServiceShredExecutionSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_loomgate_v1_admin_proto.Services().ByName("AdminService").Methods().ByName("ShredExecution"),
+			Procedure:  AdminServiceShredExecutionProcedure,
+		}
+	})
 	adminServiceLocateSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType:       connect.StreamTypeUnary,
@@ -150,6 +179,16 @@ type AdminServiceClient interface {
 	ListActions(context.Context, *v1.ListActionsRequest) (*v1.ListActionsResponse, error)
 	// ListShards asks each shard how it is.
 	ListShards(context.Context, *v1.ListShardsRequest) (*v1.ListShardsResponse, error)
+	// RotateTenantKey makes the next version of a tenant's key, wraps the keys of its
+	// executions by it, and destroys the versions that nothing needs any more. It takes a
+	// while: the gateways have keys in memory.
+	RotateTenantKey(context.Context, *v1.RotateTenantKeyRequest) (*v1.RotateTenantKeyResponse, error)
+	// ShredTenant destroys all keys of a tenant: what it has written is gone for good, and
+	// it can write nothing any more. It returns when no gateway has any of the keys in
+	// memory, with what it then finds. It can be called again.
+	ShredTenant(context.Context, *v1.ShredTenantRequest) (*v1.ShredTenantResponse, error)
+	// ShredExecution is ShredTenant for one execution.
+	ShredExecution(context.Context, *v1.ShredExecutionRequest) (*v1.ShredExecutionResponse, error)
 	// Locate tells where a tenant's execution lies, or would.
 	Locate(context.Context, *v1.LocateRequest) (*v1.LocateResponse, error)
 }
@@ -183,6 +222,16 @@ type AdminServiceHandler interface {
 	ListActions(context.Context, *v1.ListActionsRequest) (*v1.ListActionsResponse, error)
 	// ListShards asks each shard how it is.
 	ListShards(context.Context, *v1.ListShardsRequest) (*v1.ListShardsResponse, error)
+	// RotateTenantKey makes the next version of a tenant's key, wraps the keys of its
+	// executions by it, and destroys the versions that nothing needs any more. It takes a
+	// while: the gateways have keys in memory.
+	RotateTenantKey(context.Context, *v1.RotateTenantKeyRequest) (*v1.RotateTenantKeyResponse, error)
+	// ShredTenant destroys all keys of a tenant: what it has written is gone for good, and
+	// it can write nothing any more. It returns when no gateway has any of the keys in
+	// memory, with what it then finds. It can be called again.
+	ShredTenant(context.Context, *v1.ShredTenantRequest) (*v1.ShredTenantResponse, error)
+	// ShredExecution is ShredTenant for one execution.
+	ShredExecution(context.Context, *v1.ShredExecutionRequest) (*v1.ShredExecutionResponse, error)
 	// Locate tells where a tenant's execution lies, or would.
 	Locate(context.Context, *v1.LocateRequest) (*v1.LocateResponse, error)
 }
@@ -201,6 +250,9 @@ func RegisterAdminServiceHandler(server *connect.Server, svc AdminServiceHandler
 		connect.Method{Spec: adminServiceRevokeApiKeySpec(), Handler: adapter.revokeApiKey},
 		connect.Method{Spec: adminServiceListActionsSpec(), Handler: adapter.listActions},
 		connect.Method{Spec: adminServiceListShardsSpec(), Handler: adapter.listShards},
+		connect.Method{Spec: adminServiceRotateTenantKeySpec(), Handler: adapter.rotateTenantKey},
+		connect.Method{Spec: adminServiceShredTenantSpec(), Handler: adapter.shredTenant},
+		connect.Method{Spec: adminServiceShredExecutionSpec(), Handler: adapter.shredExecution},
 		connect.Method{Spec: adminServiceLocateSpec(), Handler: adapter.locate},
 	)
 }
@@ -242,6 +294,18 @@ func (UnimplementedAdminServiceHandler) ListActions(context.Context, *v1.ListAct
 
 func (UnimplementedAdminServiceHandler) ListShards(context.Context, *v1.ListShardsRequest) (*v1.ListShardsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "loomgate.v1.AdminService.ListShards is not implemented")
+}
+
+func (UnimplementedAdminServiceHandler) RotateTenantKey(context.Context, *v1.RotateTenantKeyRequest) (*v1.RotateTenantKeyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "loomgate.v1.AdminService.RotateTenantKey is not implemented")
+}
+
+func (UnimplementedAdminServiceHandler) ShredTenant(context.Context, *v1.ShredTenantRequest) (*v1.ShredTenantResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "loomgate.v1.AdminService.ShredTenant is not implemented")
+}
+
+func (UnimplementedAdminServiceHandler) ShredExecution(context.Context, *v1.ShredExecutionRequest) (*v1.ShredExecutionResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "loomgate.v1.AdminService.ShredExecution is not implemented")
 }
 
 func (UnimplementedAdminServiceHandler) Locate(context.Context, *v1.LocateRequest) (*v1.LocateResponse, error) {
@@ -319,6 +383,30 @@ func (c *adminServiceClient) ListActions(ctx context.Context, req *v1.ListAction
 func (c *adminServiceClient) ListShards(ctx context.Context, req *v1.ListShardsRequest) (*v1.ListShardsResponse, error) {
 	var res v1.ListShardsResponse
 	if err := c.client.CallUnary(ctx, adminServiceListShardsSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *adminServiceClient) RotateTenantKey(ctx context.Context, req *v1.RotateTenantKeyRequest) (*v1.RotateTenantKeyResponse, error) {
+	var res v1.RotateTenantKeyResponse
+	if err := c.client.CallUnary(ctx, adminServiceRotateTenantKeySpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *adminServiceClient) ShredTenant(ctx context.Context, req *v1.ShredTenantRequest) (*v1.ShredTenantResponse, error) {
+	var res v1.ShredTenantResponse
+	if err := c.client.CallUnary(ctx, adminServiceShredTenantSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *adminServiceClient) ShredExecution(ctx context.Context, req *v1.ShredExecutionRequest) (*v1.ShredExecutionResponse, error) {
+	var res v1.ShredExecutionResponse
+	if err := c.client.CallUnary(ctx, adminServiceShredExecutionSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -436,6 +524,42 @@ func (h adminServiceHandler) listShards(ctx context.Context, _ connect.Spec, str
 		return err
 	}
 	res, err := h.svc.ListShards(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h adminServiceHandler) rotateTenantKey(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.RotateTenantKeyRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.RotateTenantKey(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h adminServiceHandler) shredTenant(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ShredTenantRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ShredTenant(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h adminServiceHandler) shredExecution(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ShredExecutionRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ShredExecution(ctx, &req)
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,8 @@ func (s *Service) status(ctx context.Context, err error) error {
 		code = codes.FailedPrecondition
 	case is[*control.RecordError](err):
 		code = codes.DataLoss
+	case status.Code(err) == codes.FailedPrecondition: // said here
+		return err
 	default:
 		return s.Status(ctx, err)
 	}
@@ -103,7 +105,7 @@ func (s *Service) listActions(ctx context.Context, _ control.Actor, in *pb.ListA
 			break
 		}
 		out.Actions = append(out.Actions, &pb.Action{
-			Sequence: a.Sequence, At: timestamp(a.At), Kind: a.Kind, By: a.By.APIKey, From: a.By.Address, Tenant: string(a.Tenant), ApiKey: a.APIKey,
+			Sequence: a.Sequence, At: timestamp(a.At), Kind: a.Kind, By: a.By.APIKey, From: a.By.Address, Tenant: string(a.Tenant), ApiKey: a.APIKey, Execution: string(a.Execution),
 		})
 	}
 	return out, nil

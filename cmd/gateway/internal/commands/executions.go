@@ -56,7 +56,7 @@ func newExecutions() *cobra.Command {
 	}
 	tail.Flags().Bool("from-start", false, "show the events that are there first")
 	tail.Flags().Duration("poll", time.Second, "how often to look")
-	cmd.AddCommand(list, show, tail)
+	cmd.AddCommand(list, show, tail, newShredExecution())
 	return cmd
 }
 

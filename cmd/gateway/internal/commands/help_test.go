@@ -36,7 +36,7 @@ func TestEveryExampleParses(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if i := strings.IndexAny(line, "|#"); i >= 0 {
+			if i := strings.IndexAny(line, "|#>"); i >= 0 {
 				line = line[:i]
 			}
 			args := strings.Fields(line)

@@ -98,7 +98,7 @@ func newAudit() *cobra.Command {
 }
 
 func listActions(ctx context.Context, cmd *cobra.Command, admin pb.AdminServiceClient) error {
-	out, err := newOutput(cmd, "sequence", "at", "action", "by", "from", "tenant", "api key")
+	out, err := newOutput(cmd, "sequence", "at", "action", "by", "from", "tenant", "api key", "execution")
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func listActions(ctx context.Context, cmd *cobra.Command, admin pb.AdminServiceC
 			return err
 		}
 		for _, a := range res.GetActions() {
-			if err := out.row(a.GetSequence(), moment(a.GetAt()), a.GetKind(), a.GetBy(), a.GetFrom(), a.GetTenant(), a.GetApiKey()); err != nil {
+			if err := out.row(a.GetSequence(), moment(a.GetAt()), a.GetKind(), a.GetBy(), a.GetFrom(), a.GetTenant(), a.GetApiKey(), a.GetExecution()); err != nil {
 				return err
 			}
 			after = a.GetSequence()

@@ -17,6 +17,24 @@ type Action struct {
 	Tenant   spi.TenantName // whom it is about; "" if it is about no one tenant
 	APIKey   string         // the id of the key that it is about; "" if it is about none
 	Grant    Grant          // of a key that was created
+
+	Execution spi.ExecutionID // that it is about; "" if it is about no one execution
+}
+
+// A NoteKind is the kind of an action that changes nothing of the records.
+type NoteKind string
+
+// Note leaves an action of an operator in the audit trail: before it is done, so that no
+// action is without its record. The execution is "" if it is about the whole tenant. The
+// error is a [NotFoundError] if there is no such tenant.
+func (r *Records) Note(ctx context.Context, by Actor, kind NoteKind, tenant spi.TenantName, execution spi.ExecutionID) error {
+	_, err := r.change(ctx, by, func(s *state) (decision, error) {
+		if _, found := s.tenants.Get(tenant); !found {
+			return decision{}, &NotFoundError{"tenant", string(tenant)}
+		}
+		return decision{kind: string(kind), record: record{Tenant: tenant, Execution: execution}}, nil
+	})
+	return err
 }
 
 // Audit goes through what happened after a sequence, from the log itself. A [RecordError]
@@ -34,13 +52,14 @@ func (r *Records) Audit(ctx context.Context, after int64) iter.Seq2[Action, erro
 				after = e.Sequence
 				rec, _, err := decode(e)
 				if !yield(Action{
-					Sequence: e.Sequence,
-					At:       e.RecordedAt,
-					Kind:     e.Kind,
-					By:       Actor{rec.By, rec.From},
-					Tenant:   rec.Tenant,
-					APIKey:   rec.APIKey,
-					Grant:    Grant{rec.Tenants, rec.AllTenants, scopesOf(rec.Scopes), rec.ExpiresAt},
+					Sequence:  e.Sequence,
+					At:        e.RecordedAt,
+					Kind:      e.Kind,
+					By:        Actor{rec.By, rec.From},
+					Tenant:    rec.Tenant,
+					APIKey:    rec.APIKey,
+					Execution: rec.Execution,
+					Grant:     Grant{rec.Tenants, rec.AllTenants, scopesOf(rec.Scopes), rec.ExpiresAt},
 				}, err) {
 					return
 				}

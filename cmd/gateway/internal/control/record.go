@@ -16,6 +16,13 @@ const (
 	apiKeyRevoked  = "APIKeyRevoked"
 )
 
+// The kinds of what is only noted, see [Records.Note].
+const (
+	TenantKeyRotated  NoteKind = "TenantKeyRotated"
+	TenantShredded    NoteKind = "TenantShredded"
+	ExecutionShredded NoteKind = "ExecutionShredded"
+)
+
 // version is the highest one of a payload that this build knows. A new field that may
 // be ignored does not raise it.
 const version = 1
@@ -23,12 +30,13 @@ const version = 1
 // A record is the payload of an event, as JSON. When it happened is the event's own.
 type record struct {
 	// Every version has these.
-	Version   int            `json:"v"`
-	By        string         `json:"by"`             // an API key's id, or what acted in its place
-	From      string         `json:"from,omitempty"` // the client's address
-	Tenant    spi.TenantName `json:"tenant,omitempty"`
-	APIKey    string         `json:"api_key,omitempty"`   // the id
-	Restricts bool           `json:"restricts,omitempty"` // whoever does not know the kind refuses Tenant and APIKey
+	Version   int             `json:"v"`
+	By        string          `json:"by"`             // an API key's id, or what acted in its place
+	From      string          `json:"from,omitempty"` // the client's address
+	Tenant    spi.TenantName  `json:"tenant,omitempty"`
+	APIKey    string          `json:"api_key,omitempty"` // the id
+	Execution spi.ExecutionID `json:"execution,omitempty"`
+	Restricts bool            `json:"restricts,omitempty"` // whoever does not know the kind refuses Tenant and APIKey
 
 	// Of an APIKeyCreated.
 	Hash       []byte           `json:"sha256,omitempty"`

@@ -82,7 +82,13 @@ var folds = map[string]func(*state, *record, time.Time){
 			}
 		})
 	},
+	string(TenantKeyRotated):  nothing,
+	string(TenantShredded):    nothing,
+	string(ExecutionShredded): nothing,
 }
+
+// nothing is what an action that is only noted changes.
+func nothing(*state, *record, time.Time) {}
 
 func (s *state) changeTenant(name spi.TenantName, change func(*TenantRecord)) {
 	if old, found := s.tenants.Get(name); found {
