@@ -114,7 +114,7 @@ func (a *arena) startGateway(ctx context.Context) (addr, key string, err error) 
 	if err != nil {
 		return "", "", err
 	}
-	cluster, err := throwaway.Start(ctx, 1, addr, http)
+	cluster, err := throwaway.Start(ctx, throwaway.Options{Shards: 1, GRPC: addr, HTTP: http})
 	if err != nil {
 		return "", "", err
 	}

@@ -23,14 +23,20 @@ import (
 type Cluster struct {
 	Servers []*pgtest.Cluster
 	DSNs    []string // the shards' databases
-	Config  string // the configuration file
+	Config  string   // the configuration file
 	dir     string
 	binary  string
 }
 
-// Start builds the gateway, starts n Postgres servers, and writes a configuration for
-// them with the listeners given, host and port.
-func Start(ctx context.Context, n int, grpcAddr, httpAddr string) (_ *Cluster, err error) {
+// Options say what is started.
+type Options struct {
+	Shards     int
+	GRPC, HTTP string // the addresses of the first gateway, host and port
+	Settings   string // more of its configuration, YAML
+}
+
+// Start builds the gateway, starts the Postgres servers, and writes a configuration.
+func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	c := &Cluster{}
 	if c.dir, err = os.MkdirTemp("", "loomgate-"); err != nil {
 		return nil, err
@@ -44,8 +50,8 @@ func Start(ctx context.Context, n int, grpcAddr, httpAddr string) (_ *Cluster, e
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", c.binary, "github.com/loomgate/loomgate/cmd/gateway").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the gateway: %w\n%s", err, out)
 	}
-	config := fmt.Sprintf("grpc:\n  listen: %s\nhttp:\n  listen: %s\nshards:\n", grpcAddr, httpAddr)
-	for i := range n {
+	config := fmt.Sprintf("%sgrpc:\n  listen: %s\nhttp:\n  listen: %s\nshards:\n", o.Settings, o.GRPC, o.HTTP)
+	for i := range o.Shards {
 		server, err := pgtest.Start(pgtest.Options{Durable: true})
 		if err != nil {
 			return nil, err
@@ -110,9 +116,10 @@ type Gateway struct {
 	err    error
 }
 
-// Serve starts a gateway and returns when it is ready. What it logs goes to log.
-func (c *Cluster) Serve(ctx context.Context, addr string, log *os.File) (*Gateway, error) {
-	g := &Gateway{cmd: c.Command(context.WithoutCancel(ctx), "serve", "-c", c.Config), exited: make(chan struct{})}
+// Serve starts a gateway that serves HTTP at addr, and returns when it is ready. What it
+// logs goes to log.
+func (c *Cluster) Serve(ctx context.Context, addr string, log *os.File, flags ...string) (*Gateway, error) {
+	g := &Gateway{cmd: c.Command(context.WithoutCancel(ctx), append([]string{"serve", "-c", c.Config}, flags...)...), exited: make(chan struct{})}
 	g.cmd.Stderr, g.cmd.Stdout = log, log
 	if err := g.cmd.Start(); err != nil {
 		return nil, err
@@ -164,6 +171,12 @@ func (g *Gateway) PID() int { return g.cmd.Process.Pid }
 
 // Exited is closed when the gateway has ended.
 func (g *Gateway) Exited() <-chan struct{} { return g.exited }
+
+// Kill ends a gateway as a crash does.
+func (g *Gateway) Kill() {
+	_ = g.cmd.Process.Kill()
+	<-g.exited
+}
 
 // Stop lets a gateway drain, and returns when it has ended.
 func (g *Gateway) Stop() error {

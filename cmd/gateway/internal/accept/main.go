@@ -45,7 +45,7 @@ func run(ctx context.Context, data, only string) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := throwaway.Start(ctx, shards, grpc, http)
+	cluster, err := throwaway.Start(ctx, throwaway.Options{Shards: shards, GRPC: grpc, HTTP: http})
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	cluster, err := throwaway.Start(ctx, shards, grpc, http)
+	cluster, err := throwaway.Start(ctx, throwaway.Options{Shards: shards, GRPC: grpc, HTTP: http})
 	if err != nil {
 		return err
 	}
