@@ -179,3 +179,33 @@ func TestAFullDiskIsToldToTheOperatorAndLosesNothing(t *testing.T) {
 		t.Errorf("what was refused is stored:\n%.300q", out)
 	}
 }
+
+func TestARecoveredShardServesWithTokensThatItHasNotGivenOut(t *testing.T) {
+	c := twoShards(t, pgtest.Options{})
+	p := c.serve()
+	c.locate(p)
+	acquire := func() string {
+		t.Helper()
+		status, answer := p.post("EventService/AcquireFence", "demo", fmt.Sprintf(`{"execution":%q}`, c.onVictim))
+		var res struct{ Token string }
+		if err := json.Unmarshal([]byte(answer), &res); err != nil || status != http.StatusOK {
+			t.Fatal(status, answer, err)
+		}
+		return res.Token
+	}
+	if token := acquire(); token != "1" {
+		t.Fatalf("the first token is %s", token)
+	}
+	if _, _, code := gateway(t, "shards", "recovered", "shard-a", "-c", c.config); code != 2 {
+		t.Errorf("a recovery that nobody confirms: exit code %d", code)
+	}
+	if out := mustGateway(t, "shards", "recovered", "shard-a", "-c", c.config, "--yes"); out != "1 fences and the epochs of 2048 slots are raised\n" {
+		t.Errorf("it says %q", out)
+	}
+	if token := acquire(); len(token) < 6 { // the gateway reads its map anew
+		t.Errorf("the next token is %s", token)
+	}
+	if status, answer := p.appendOne(c.onVictim, "1"); status != http.StatusOK {
+		t.Errorf("an append afterwards: %d %s", status, answer)
+	}
+}

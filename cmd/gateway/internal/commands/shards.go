@@ -54,7 +54,7 @@ func newShards() *cobra.Command {
 	}
 	addOutput(list)
 	addOutput(status)
-	cmd.AddCommand(list, status)
+	cmd.AddCommand(list, status, newRecovered())
 	return cmd
 }
 
