@@ -13,6 +13,32 @@ import (
 )
 
 func TestAfterAFailoverTheNewPrimaryIsFound(t *testing.T) {
+	t.Run("from one that was killed", func(t *testing.T) {
+		failOver(t, func(primary *pgtest.Cluster) { primary.Kill9(t) })
+	})
+	t.Run("from one that goes on, and only reads", func(t *testing.T) {
+		failOver(t, func(primary *pgtest.Cluster) {
+			execute(t, primary.DSN("postgres"), "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
+		})
+	})
+}
+
+func execute(t *testing.T, dsn string, statements ...string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for _, sql := range statements {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func failOver(t *testing.T, demote func(primary *pgtest.Cluster)) {
+	t.Helper()
 	primary := pgtest.Private(t, pgtest.Options{})
 	db := primary.Copy(t, pgtest.ICU, migrated)
 	standby := primary.Standby(t)
@@ -27,15 +53,8 @@ func TestAfterAFailoverTheNewPrimaryIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	standby.CatchUp(t)
-	primary.Kill9(t)
-	conn, err := pgx.Connect(t.Context(), standby.DSN(db.Name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), "SELECT pg_promote()"); err != nil {
-		t.Fatal(err)
-	}
+	demote(primary)
+	execute(t, standby.DSN(db.Name), "SELECT pg_promote()")
 	for end := time.Now().Add(time.Minute); ; {
 		res, err := spi.Append(t.Context(), d.Store(), req)
 		if err == nil {
@@ -48,7 +67,12 @@ func TestAfterAFailoverTheNewPrimaryIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := spi.Append(t.Context(), d.Store(), spi.AppendRequest{Execution: "e", ExpectedHead: 1, Events: noted(1)}); err != nil {
-		t.Error(err)
+	next := spi.AppendRequest{Execution: "e", ExpectedHead: 1, Events: noted(1)}
+	for end := time.Now().Add(time.Minute); ; {
+		if _, err := spi.Append(t.Context(), d.Store(), next); err == nil {
+			return
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
 }
