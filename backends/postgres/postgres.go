@@ -36,6 +36,7 @@ type options struct {
 	pooler           bool
 	asyncCommit      bool
 	statementTimeout time.Duration
+	tracer           pgx.QueryTracer // nil: nobody
 }
 
 // An Option changes how a Database is used.
@@ -92,6 +93,7 @@ func Open(ctx context.Context, dsn string, opts ...Option) (*Database, error) {
 
 // configure sets what is the connection's own. A pooler would hand it to others.
 func (o options) configure(c *pgx.ConnConfig) {
+	c.Tracer = o.tracer
 	if o.pooler {
 		c.DefaultQueryExecMode = pgx.QueryExecModeExec
 		c.StatementCacheCapacity, c.DescriptionCacheCapacity = 0, 0

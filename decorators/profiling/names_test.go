@@ -81,7 +81,7 @@ func TestNothingOfATenantIsShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &layer{view, newSpans(e.traces), metrics, newMethods("above tenants")}
+	l := &layer{"above tenants", view, newSpans(e.traces), metrics, newMethods("above tenants")}
 	told, answered := 0, 0
 	for _, ctx := range []context.Context{t.Context(), canceledContext()} {
 		for _, n := range []int64{0, -1, 1, 0} {

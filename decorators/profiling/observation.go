@@ -17,7 +17,8 @@ type observation struct {
 	ctx    context.Context // the inner store's
 
 	span     trace.Span
-	measured bool // somebody reads the metrics
+	measured bool   // somebody reads the metrics
+	times    *Times // nil: nobody collects them
 	started  time.Time
 
 	class class
@@ -33,6 +34,8 @@ func (l *layer) begin(ctx context.Context, name string) observation {
 	pprof.SetGoroutineLabels(o.ctx)
 	if o.measured = l.metrics.enabled(o.ctx); o.measured {
 		l.metrics.inFlight.Add(o.ctx, 1, o.method.labelled(succeeded).add...)
+	}
+	if o.times = timesOf(ctx); o.measured || o.times != nil {
 		o.started = time.Now()
 	}
 	return o
@@ -43,6 +46,9 @@ func (o *observation) shown() bool { return o.measured || o.span.IsRecording() }
 
 // end tells of a call that has come to its end.
 func (o *observation) end() {
+	if o.times != nil {
+		o.times.add(o.layer.name, time.Since(o.started))
+	}
 	if o.measured {
 		o.measure()
 	}

@@ -35,6 +35,7 @@ type Options struct {
 
 // layer is one of a stack.
 type layer struct {
+	name    string
 	inner   *spi.Store
 	spans   *spans
 	metrics metrics
@@ -55,7 +56,7 @@ func New(inner *spi.Store, opts Options) (*spi.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return spi.Wrap(&layer{inner, newSpans(opts.TracerProvider), metrics, newMethods(opts.Name)}, inner)
+	return spi.Wrap(&layer{opts.Name, inner, newSpans(opts.TracerProvider), metrics, newMethods(opts.Name)}, inner)
 }
 
 // Caps offers what inner does: nothing here needs more.

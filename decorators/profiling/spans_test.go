@@ -27,7 +27,7 @@ func TestEveryMethodCallsItsOwnAndShowsItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &layer{inner, newSpans(e.traces), meter, newMethods("shard-a")}
+	l := &layer{"shard-a", inner, newSpans(e.traces), meter, newMethods("shard-a")}
 	points := map[string]string{}
 	eachMethod(l, func(name string, method reflect.Value) {
 		e.spans.Reset()

@@ -1,6 +1,8 @@
 // Package stack composes what the gateway runs:
 //
-//	tenant -> profiling -> crypto -> sharded -> [ per shard: profiling -> coalescing -> backend ]
+//	tenant -> profiling -> crypto -> profiling -> sharded -> [ per shard: profiling -> coalescing -> backend ]
+//
+// Where nothing is encrypted, the layers around the encryption are one.
 //
 // A shard that cannot be opened yet is opened when it can: the others serve meanwhile.
 package stack

@@ -21,6 +21,8 @@ type pending struct {
 	open  opener
 	pause time.Duration // between two tries
 
+	breaker *breaker // once it is open
+
 	ready atomic.Pointer[spi.Store]
 	tries singleflight.Group
 
@@ -36,8 +38,8 @@ const openTimeout = 15 * time.Second
 var errClosed = errors.New("the gateway is shutting down")
 
 // newPending returns a store that offers caps, which open's has to offer.
-func newPending(caps spi.Caps, pause time.Duration, open opener) (*pending, *spi.Store, error) {
-	p := &pending{open: open, pause: pause}
+func newPending(name string, caps spi.Caps, pause time.Duration, open opener) (*pending, *spi.Store, error) {
+	p := &pending{open: open, pause: pause, breaker: newBreaker(name)}
 	store, err := spi.Open(spi.Backend{Events: p, Timers: p, Refs: p, Leases: p, DataKeys: p, Ownership: p})
 	if err != nil {
 		return nil, nil, err
@@ -103,12 +105,20 @@ func (p *pending) close() {
 
 // call is what every method does.
 func call[Q, R any](ctx context.Context, p *pending, method func(context.Context, *spi.Store, Q) (R, error), req Q) (R, error) {
+	var none R
 	s, err := p.store(ctx)
 	if err != nil {
-		var none R
 		return none, err
 	}
-	return method(ctx, s, req)
+	end, err := p.breaker.begin()
+	if err != nil {
+		return none, err
+	}
+	failed := error(&spi.UnavailableError{}) // unless the call returns
+	defer func() { end(failed) }()
+	var res R
+	res, failed = method(ctx, s, req)
+	return res, failed
 }
 
 func (p *pending) Append(ctx context.Context, req spi.AppendRequest) (spi.AppendResponse, error) {

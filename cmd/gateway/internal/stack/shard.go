@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loomgate/loomgate/backends/postgres"
 	"github.com/loomgate/loomgate/backends/sqlite"
@@ -28,6 +31,8 @@ type Shard struct {
 	store     *spi.Store // as the layers above see it
 	pending   *pending
 	coalescer *coalescing.Coalescer // nil: appends are not gathered
+
+	postgres atomic.Pointer[postgres.Database] // nil: it is none, or not open yet
 }
 
 // close waits for the appends that were accepted, and closes the database.
@@ -40,8 +45,16 @@ func (s *Shard) close() error {
 	return err
 }
 
-// database returns what opens a shard's database.
-func database(cfg config.Shard) opener {
+// Pool returns how the connections to a Postgres are; nil where there are none.
+func (s *Shard) Pool() *pgxpool.Stat {
+	if db := s.postgres.Load(); db != nil {
+		return db.Pool()
+	}
+	return nil
+}
+
+// database returns what opens the shard's database.
+func (s *Shard) database(cfg config.Shard, o Options) opener {
 	if cfg.SQLite != "" {
 		return func(ctx context.Context) (*spi.Store, func(), error) {
 			if err := os.MkdirAll(filepath.Dir(cfg.SQLite), 0o700); err != nil {
@@ -59,10 +72,14 @@ func database(cfg config.Shard) opener {
 		if cfg.BehindPooler {
 			opts = append(opts, postgres.BehindPooler())
 		}
+		if o.SQLTracer != nil {
+			opts = append(opts, postgres.TracedBy(o.SQLTracer(cfg.Name)))
+		}
 		db, err := postgres.Open(ctx, cfg.PoolDSN().Reveal(), opts...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("shard %q: %w", cfg.Name, err)
 		}
+		s.postgres.Store(db)
 		return db.Store(), func() { db.Close() }, nil
 	}
 }
@@ -71,7 +88,7 @@ func database(cfg config.Shard) opener {
 func openShard(cfg config.Shard, o Options) (*Shard, error) {
 	s := &Shard{Name: cfg.Name}
 	var err error
-	if s.pending, s.Backend, err = newPending(spi.AllCaps, openPause, database(cfg)); err != nil {
+	if s.pending, s.Backend, err = newPending(cfg.Name, spi.AllCaps, openPause, s.database(cfg, o)); err != nil {
 		return nil, err
 	}
 	s.store = s.Backend

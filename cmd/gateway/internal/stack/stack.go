@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
@@ -24,6 +25,9 @@ type Options struct {
 	// TracerProvider and MeterProvider take what the layers measure; nil: nobody.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
+
+	// SQLTracer returns what sees the SQL of a shard; nil: nobody.
+	SQLTracer func(shard string) pgx.QueryTracer
 }
 
 func (o Options) profiling(name string) profiling.Options {
@@ -75,6 +79,9 @@ func open(ctx context.Context, o Options, awaitMissing bool) (_ *Stack, err erro
 	}
 	s.shared = s.Cluster.Store()
 	if o.Config.Crypto.Enabled() {
+		if s.shared, err = profiling.New(s.shared, o.profiling("sharded")); err != nil {
+			return nil, err
+		}
 		if err := s.encrypt(o.Config.Crypto); err != nil {
 			return nil, err
 		}
@@ -155,7 +162,7 @@ func (s *Stack) Close() error {
 func Init(ctx context.Context, cfg *config.Config, cluster string) (err error) {
 	var shards []sharded.Shard
 	for _, c := range cfg.Shards {
-		store, closeDatabase, err := database(c)(ctx)
+		store, closeDatabase, err := (&Shard{}).database(c, Options{})(ctx)
 		if err != nil {
 			return err
 		}
