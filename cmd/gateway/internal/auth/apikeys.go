@@ -2,9 +2,7 @@ package auth
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -41,19 +39,7 @@ func (a apiKeys) Authenticate(_ context.Context, c Credentials) (Identity, error
 	case !key.Usable(time.Now()):
 		return refuse(id, "has expired")
 	}
-	tenant, reason, err := a.choose(key, c.Tenant)
-	if err != nil {
-		return Identity{}, err
-	}
-	if reason != "" {
-		return refuse(id, reason)
-	}
-	return Identity{
-		Actor:   control.Actor{APIKey: key.ID, Address: c.Peer},
-		Tenant:  tenant,
-		Scopes:  key.Scopes,
-		choices: key.Tenants,
-	}, nil
+	return identify(a.records, "API key ", key.ID, key.Grant, c)
 }
 
 func refuse(id, reason string) (Identity, error) {
@@ -70,35 +56,4 @@ func bearer(values []string) string {
 		return ""
 	}
 	return strings.Trim(token, " ")
-}
-
-// choose returns the tenant that a call is about, or why it is refused. A key for one
-// tenant needs no header; without one, a key for several has chosen none yet, and so has
-// one that can still administer after its only tenant is gone.
-func (a apiKeys) choose(key control.APIKey, header []string) (tenant spi.TenantName, reason string, err error) {
-	switch {
-	case len(header) > 1:
-		return "", "comes with several tenants", nil
-	case len(header) == 1:
-		name, err := url.PathUnescape(header[0])
-		if err != nil || !key.Allows(spi.TenantName(name)) {
-			return "", "does not allow the tenant", nil
-		}
-		tenant = spi.TenantName(name)
-	case len(key.Tenants) == 1:
-		tenant = key.Tenants[0]
-	default:
-		return "", "", nil
-	}
-	record, err := a.records.Tenant(tenant)
-	if _, unknown := errors.AsType[*control.NotFoundError](err); err != nil && !unknown {
-		return "", "", err
-	}
-	switch {
-	case record.Usable():
-		return tenant, "", nil
-	case len(header) == 0 && key.Scopes.Has(control.ScopeAdmin):
-		return "", "", nil
-	}
-	return "", "is for a tenant that is not there or not in use", nil
 }

@@ -5,12 +5,13 @@
 // answer, [UnauthenticatedError], which tells its sender nothing; the reason is for the
 // operator's log.
 //
-// [APIKeys] authenticates by API key. Other ways, such as tokens of an identity provider
-// or client certificates, are other [Authenticator]s.
+// [APIKeys] authenticates by API key, [Tokens] by the signed token of an identity
+// provider, [Certificates] by the client's TLS certificate. [Chain] tells which it is.
 package auth
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"strings"
 
@@ -20,7 +21,7 @@ import (
 
 // The headers, or the gRPC metadata, that credentials come in.
 const (
-	AuthorizationHeader = "Authorization"   // Bearer KEY
+	AuthorizationHeader = "Authorization"   // Bearer KEY, or Bearer TOKEN
 	TenantHeader        = "Loomgate-Tenant" // a tenant's name, percent-encoded where it is not plain ASCII
 )
 
@@ -29,6 +30,9 @@ type Credentials struct {
 	Authorization []string // the values of the Authorization header
 	Tenant        []string // those of the Loomgate-Tenant header
 	Peer          string   // the client's address, for the audit trail
+
+	// Certificate is the client's, if it brought one; the handshake has verified it.
+	Certificate *x509.Certificate
 }
 
 // An Authenticator finds out who calls. It is safe for concurrent use.
@@ -53,7 +57,8 @@ type Identity struct {
 }
 
 // An UnauthenticatedError refuses a credential. It is the same for an unknown, expired or
-// revoked API key, a wrong secret, and a tenant that is not there or not the key's.
+// revoked API key, a wrong secret, a token or a certificate that does not hold, and a
+// tenant that is not there or not the credential's.
 type UnauthenticatedError struct{ reason string }
 
 func (e *UnauthenticatedError) Error() string { return "unauthenticated" }

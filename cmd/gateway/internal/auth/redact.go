@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/loomgate/loomgate/cmd/gateway/internal/control"
@@ -9,9 +10,16 @@ import (
 // redacted is in the place of a secret.
 const redacted = "[redacted]"
 
-// Redact returns text without the secrets of the API keys in it, also of those that are
-// cut short. The ids stay.
+// jwtText is a JSON Web Token, also one that is cut short: its first part begins with {" in
+// base64.
+var jwtText = regexp.MustCompile(`eyJ[A-Za-z0-9_-]*\.[A-Za-z0-9._-]*`)
+
+// Redact returns text without the tokens, and without the secrets of the API keys, in it,
+// also of those that are cut short. The ids of keys stay.
 func Redact(text string) string {
+	if strings.Contains(text, "eyJ") {
+		text = jwtText.ReplaceAllLiteralString(text, redacted)
+	}
 	var b strings.Builder
 	done := 0        // up to here, text is in b
 	for at := 0; ; { // goes on right behind each prefix: another may be in what looks like an id

@@ -96,6 +96,9 @@ makes a tenant named demo, and leaves a key for everything in admin.key there.`,
 			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
 			return server.Run(cmd.Context(), server.Options{Config: cfg, Log: log, Serving: func(at server.Addresses) {
 				log.Info("serving", "grpc", at.GRPC.String(), "http", at.HTTP.String(), "shards", len(cfg.Shards))
+				if at.Admin != nil {
+					log.Info("metrics, profiles and health", "admin", at.Admin.String())
+				}
 				if cfg.Embedded() {
 					greeting.Print(cmd.OutOrStdout(), at.HTTP.String(), server.AdminKeyFile(cfg), server.DemoTenant)
 				}

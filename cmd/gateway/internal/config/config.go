@@ -22,6 +22,8 @@ type Config struct {
 	HTTP HTTP `yaml:"http"`
 	TLS  TLS  `yaml:"tls"`
 
+	Identity Identity `yaml:"identity"`
+
 	// InsecureBind is true to allow addresses without TLS that other machines reach:
 	// API keys and data then cross the network in the clear, unless something in front
 	// encrypts.
@@ -50,6 +52,9 @@ type Config struct {
 	Deadlines Deadlines `yaml:"deadlines"`
 	Log       Log       `yaml:"log"`
 
+	Admin     Admin     `yaml:"admin"`
+	Telemetry Telemetry `yaml:"telemetry"`
+
 	origins map[string]Origin
 }
 
@@ -63,6 +68,10 @@ type GRPC struct {
 type HTTP struct {
 	// Listen is the address of HTTP and JSON, HOST:PORT; port 0 takes a free one.
 	Listen string `yaml:"listen" default:"127.0.0.1:7071"`
+
+	// CORSOrigins are the origins whose pages may call, such as
+	// https://console.example.com; none unless given. There is no wildcard.
+	CORSOrigins Texts `yaml:"cors_origins"`
 }
 
 // TLS is for both listeners. Without it they are on loopback.
@@ -72,10 +81,109 @@ type TLS struct {
 
 	// KeyFile is the certificate's private key, PEM; read again when it changes.
 	KeyFile string `yaml:"key_file" path:"true"`
+
+	// ClientCAFile holds the authorities whose certificates clients may bring, PEM; read
+	// again when it changes.
+	ClientCAFile string `yaml:"client_ca_file" path:"true"`
+
+	// ClientAuth is whether clients bring a certificate: off asks for none, optional
+	// verifies one that is there, required refuses connections without.
+	ClientAuth ClientAuth `yaml:"client_auth" default:"off" oneof:"off optional required"`
 }
 
 // Enabled reports whether the listeners speak TLS.
 func (t TLS) Enabled() bool { return t.CertFile != "" }
+
+// ClientAuth is whether clients bring a certificate.
+type ClientAuth string
+
+// The ways to ask for a client's certificate.
+const (
+	ClientAuthOff      ClientAuth = "off"
+	ClientAuthOptional ClientAuth = "optional"
+	ClientAuthRequired ClientAuth = "required"
+)
+
+// Identity is who is let in besides the holders of API keys.
+type Identity struct {
+	// Providers are the OpenID Connect providers whose tokens are trusted.
+	Providers []Provider `yaml:"providers"`
+
+	// Certificates say what the clients' TLS certificates are for: the first that matches.
+	Certificates []Certificate `yaml:"certificates"`
+}
+
+// A Provider is an OpenID Connect provider.
+type Provider struct {
+	// Issuer is the provider's URL, https, as its tokens have it in iss; the keys are found
+	// from there.
+	Issuer string `yaml:"issuer"`
+
+	// Audience is what a token has to have in aud, one of these.
+	Audience Texts `yaml:"audience"`
+
+	// TenantClaim is the name of the claim with the tenants that a token may choose: one
+	// text, or a list.
+	TenantClaim string `yaml:"tenant_claim" default:"tenants"`
+
+	Scopes ScopesClaim `yaml:"scopes"`
+
+	// ClockSkew is how far the provider's clock may be from this machine's: tokens hold so
+	// much longer, and earlier.
+	ClockSkew time.Duration `yaml:"clock_skew" default:"30s" range:"0s..5m"`
+
+	// Algorithms are what tokens may be signed with, of RS256, RS384, RS512, PS256, PS384,
+	// PS512, ES256, ES384, ES512 and EdDSA.
+	Algorithms Texts `yaml:"algorithms" default:"RS256,ES256"`
+
+	// KeysRefresh is how often the provider's keys are fetched, and so how long a token
+	// holds whose key was withdrawn.
+	KeysRefresh time.Duration `yaml:"keys_refresh" default:"10m" range:"1m..24h"`
+
+	// KeysMinRefresh is how long after a fetch the next one comes at the earliest, also if a
+	// token names a key that is not known, and so how long a new key may be refused.
+	KeysMinRefresh time.Duration `yaml:"keys_min_refresh" default:"30s" range:"1s..10m"`
+
+	// CAFile holds the authorities that the provider's own certificate is of, PEM; those of
+	// the system unless given.
+	CAFile string `yaml:"ca_file" path:"true"`
+}
+
+// A ScopesClaim says which scopes a token has.
+type ScopesClaim struct {
+	// Claim is the name of the claim with a token's scopes: a list, or one text with spaces
+	// between them.
+	Claim string `yaml:"claim" default:"scope"`
+
+	// Read is what stands for the scope read there, any of these.
+	Read Texts `yaml:"read" default:"read"`
+
+	// Write is what stands for the scope write there, any of these.
+	Write Texts `yaml:"write" default:"write"`
+
+	// Admin is what stands for the scope admin there, any of these; nothing unless given.
+	Admin Texts `yaml:"admin"`
+}
+
+// A Certificate says what the certificates of a subject are for. It is named by exactly
+// one of CommonName, URI and DNS.
+type Certificate struct {
+	// CommonName is the subject's common name, exactly.
+	CommonName string `yaml:"common_name"`
+
+	// URI is one of the alternative names that are URIs, exactly, such as a SPIFFE ID.
+	URI string `yaml:"uri"`
+
+	// DNS is one of the alternative names that are DNS names, exactly.
+	DNS string `yaml:"dns"`
+
+	// Tenants are those whose data the subject reaches; none for one that only
+	// administers.
+	Tenants Texts `yaml:"tenants"`
+
+	// Scopes are what the subject may do, of read, write and admin.
+	Scopes Texts `yaml:"scopes"`
+}
 
 // A Shard is one database, named by exactly one of DSN, DSNFile and SQLite.
 type Shard struct {
@@ -168,4 +276,43 @@ type Log struct {
 
 	// Format is the format of a line.
 	Format string `yaml:"format" default:"text" oneof:"text json"`
+
+	// SlowCall is how long a call takes at least that gets a line of its own, with the
+	// time that each layer took; 0s for none.
+	SlowCall time.Duration `yaml:"slow_call" default:"0s" range:"0s..1h"`
 }
+
+// Admin is the listener of metrics, profiles and health, for operators. It knows no keys
+// and no TLS.
+type Admin struct {
+	// Listen is the address of metrics, profiles and health, such as 127.0.0.1:7072; there
+	// is none unless given.
+	Listen string `yaml:"listen"`
+
+	// InsecureBind is true to allow an address that other machines reach: whoever reaches
+	// it reads metrics and takes profiles, without a key.
+	InsecureBind bool `yaml:"insecure_bind" default:"false"`
+}
+
+// Telemetry is about traces and metrics.
+type Telemetry struct {
+	Traces Traces `yaml:"traces"`
+
+	// Tenants are those that metrics name; all others are "other". Unless some are given,
+	// no metric tells tenants apart.
+	Tenants Texts `yaml:"tenants"`
+}
+
+// Traces are sent if there is an endpoint.
+type Traces struct {
+	// Endpoint is where traces go, by OTLP over gRPC: http://HOST:PORT, or https:// for
+	// TLS.
+	Endpoint string `yaml:"endpoint"`
+
+	// SampleRatio is the part of the calls that is traced, of those that bring no trace of
+	// their own; one that does says itself whether it is.
+	SampleRatio float64 `yaml:"sample_ratio" default:"0.01" range:"0..1"`
+}
+
+// Enabled reports whether traces are sent.
+func (t Traces) Enabled() bool { return t.Endpoint != "" }

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,14 +152,19 @@ placement: tenant
 crypto: {keyring_file: /r, secret_file: `+secret+`, cache_life: 1m30s}
 coalescing: false
 limits: {max_message: 16MiB}
-log: {level: debug, format: json}
+log: {level: debug, format: json, slow_call: 250ms}
+telemetry: {traces: {sample_ratio: 0.25}, tenants: [acme, "b c"]}
 shards:
   - name: a
     dsn: host=h dbname=a
     pool_size: 256
     behind_pooler: true
-`, "LOOMGATE_LIMITS_MAX_MESSAGE=65536")
-	if c.GRPC.Listen != "[::1]:0" || !c.InsecureBind || c.Placement != PlaceByTenant || c.Coalescing || c.Log != (Log{"debug", "json"}) {
+`, "LOOMGATE_LIMITS_MAX_MESSAGE=65536", "LOOMGATE_HTTP_CORS_ORIGINS=https://a.example, http://localhost:3000")
+	if c.Telemetry.Traces.SampleRatio != 0.25 || !slices.Equal(c.Telemetry.Tenants, Texts{"acme", "b c"}) ||
+		!slices.Equal(c.HTTP.CORSOrigins, Texts{"https://a.example", "http://localhost:3000"}) {
+		t.Errorf("%+v, origins %q", c.Telemetry, c.HTTP.CORSOrigins)
+	}
+	if c.GRPC.Listen != "[::1]:0" || !c.InsecureBind || c.Placement != PlaceByTenant || c.Coalescing || c.Log != (Log{"debug", "json", 250 * time.Millisecond}) {
 		t.Errorf("%+v", c)
 	}
 	if c.Crypto.Secret.Reveal() != "open sesame" || c.Crypto.CacheLife != 90*time.Second || c.Limits.MaxMessage != 64<<10 {

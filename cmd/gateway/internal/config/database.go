@@ -1,13 +1,18 @@
 package config
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -53,6 +58,32 @@ func parseDSN(text string) (d dsn, ok bool) {
 		d.add(address{other.Host, other.Port})
 	}
 	return d, true
+}
+
+// tlsFault returns what is wrong with a DSN that only its settings for TLS spoil, or "".
+func tlsFault(text string) string {
+	_, err := pgxpool.ParseConfig(text)
+	if err == nil || !strings.Contains(err.Error(), "failed to configure TLS") {
+		return ""
+	}
+	if file, unreadable := errors.AsType[*fs.PathError](err); unreadable {
+		return fmt.Sprintf("names a file in sslrootcert, sslcert or sslkey that cannot be read: %v", file.Err)
+	}
+	return "has settings for TLS that do not hold: sslmode, or what is in the files sslrootcert, sslcert and sslkey"
+}
+
+// VerifiesServer reports whether every way to reach the database proves by TLS that it is
+// the host that is named (sslmode=verify-full), or stays on this machine.
+func (s Shard) VerifiesServer() bool {
+	config, err := pgxpool.ParseConfig(s.DSN.Reveal())
+	if err != nil {
+		return false
+	}
+	c := config.ConnConfig
+	verifies := func(host string, secure *tls.Config) bool {
+		return strings.HasPrefix(host, "/") || loopback(host) || secure != nil && !secure.InsecureSkipVerify
+	}
+	return verifies(c.Host, c.TLSConfig) && !slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return !verifies(f.Host, f.TLSConfig) })
 }
 
 // add adds an address once: the driver lists one for each way to speak TLS there.

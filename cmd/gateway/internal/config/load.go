@@ -62,10 +62,9 @@ func load(from Sources, text string) (*Config, error) {
 // config gives every setting its value, or its default where it has none.
 func (r *reading) config() *Config {
 	c := &Config{origins: map[string]Origin{}}
-	c.Shards = make([]Shard, r.elements("shards"))
-	if len(c.Shards) == 0 {
-		c.Shards = nil
-	}
+	c.Shards = list[Shard](r, "shards")
+	c.Identity.Providers = list[Provider](r, "identity.providers")
+	c.Identity.Certificates = list[Certificate](r, "identity.certificates")
 	each(reflect.ValueOf(c).Elem(), "", func(path string, f reflect.StructField, v reflect.Value) {
 		value, found := r.values[path]
 		if !found {
@@ -83,6 +82,14 @@ func (r *reading) config() *Config {
 		c.Shards = embeddedShards(c.DataDir)
 	}
 	return c
+}
+
+// list returns the elements that a list has, still empty; nil if it has none.
+func list[E any](r *reading, path string) []E {
+	if n := r.elements(path); n > 0 {
+		return make([]E, n)
+	}
+	return nil
 }
 
 // embeddedCount is how many shards there are if none is given. It can never change:

@@ -19,17 +19,14 @@ var settings = settingsIn(reflect.TypeFor[Config](), "")
 func settingsIn(section reflect.Type, path string) (all []setting) {
 	for f := range keys(section) {
 		path := join(path, f.Tag.Get("yaml"))
-		switch f.Type.Kind() {
-		case reflect.Struct:
-			if f.Type != secretType {
-				all = append(all, settingsIn(f.Type, path)...)
-				continue
-			}
-		case reflect.Slice:
+		switch {
+		case f.Type.Kind() == reflect.Struct && f.Type != secretType:
+			all = append(all, settingsIn(f.Type, path)...)
+		case f.Type.Kind() == reflect.Slice && f.Type != textsType:
 			all = append(all, settingsIn(f.Type.Elem(), path+"[]")...)
-			continue
+		default:
+			all = append(all, setting{path, f})
 		}
-		all = append(all, setting{path, f})
 	}
 	return all
 }
@@ -68,7 +65,7 @@ func each(section reflect.Value, path string, do func(path string, f reflect.Str
 		switch {
 		case f.Type.Kind() == reflect.Struct && f.Type != secretType:
 			each(v, path, do)
-		case f.Type.Kind() == reflect.Slice:
+		case f.Type.Kind() == reflect.Slice && f.Type != textsType:
 			for i := range v.Len() {
 				each(v.Index(i), element(path, i), do)
 			}

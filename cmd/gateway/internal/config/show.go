@@ -29,7 +29,7 @@ func (c *Config) showSection(b *strings.Builder, section reflect.Value, path, in
 			if c.showSection(&inner, v, path, indent+"  "); inner.Len() > 0 {
 				fmt.Fprintf(b, "%s%s:\n%s", indent, key, inner.String())
 			}
-		case f.Type.Kind() == reflect.Slice:
+		case f.Type.Kind() == reflect.Slice && f.Type != textsType:
 			fmt.Fprintf(b, "%s%s:\n", indent, key)
 			for i := range v.Len() {
 				var inner strings.Builder
@@ -65,6 +65,12 @@ func showValue(v reflect.Value) string {
 		return value.String()
 	case Size:
 		return value.String()
+	case Texts:
+		quoted := make([]string, len(value))
+		for i, text := range value {
+			quoted[i] = strconv.Quote(text)
+		}
+		return "[" + strings.Join(quoted, ", ") + "]"
 	}
 	if v.Kind() == reflect.String {
 		return strconv.Quote(v.String())

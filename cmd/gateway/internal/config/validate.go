@@ -11,8 +11,13 @@ import (
 // check notes what is wrong with the values together.
 func (r *reading) check(c *Config) {
 	r.checkListeners(c)
+	r.checkClientAuth(c)
+	r.checkIdentity(c)
 	r.checkShards(c.Shards)
 	r.checkCrypto(c.Crypto)
+	r.checkAdmin(c)
+	r.checkTelemetry(c.Telemetry)
+	r.checkOrigins(c.HTTP.CORSOrigins)
 	if c.Control.MaxStaleness < 2*c.Control.Poll {
 		r.wrong("control.max_staleness", "is less than two of control.poll: the copy would be too old between them")
 	}
@@ -146,6 +151,8 @@ func (r *reading) checkDSN(at, dsn string) (names []string) {
 	}
 	d, ok := parseDSN(dsn)
 	switch {
+	case !ok && tlsFault(dsn) != "":
+		r.wrong(setting, "%s", tlsFault(dsn))
 	case !ok:
 		r.wrong(setting, "is no DSN of Postgres, such as postgres://user@host:5432/database")
 	case d.pool:

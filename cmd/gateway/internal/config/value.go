@@ -40,10 +40,27 @@ func parseSize(text string) (Size, bool) {
 	return 0, false
 }
 
+// Texts are several, which a variable holds with commas between them.
+type Texts []string
+
+func parseTexts(text string) (all Texts, rule string) {
+	for one := range strings.SplitSeq(text, ",") {
+		one = strings.TrimSpace(one)
+		if one == "" && text != "" {
+			return nil, "has a text in it that is empty"
+		}
+		if one != "" {
+			all = append(all, one)
+		}
+	}
+	return all, ""
+}
+
 var (
 	secretType   = reflect.TypeFor[Secret]()
 	durationType = reflect.TypeFor[time.Duration]()
 	sizeType     = reflect.TypeFor[Size]()
+	textsType    = reflect.TypeFor[Texts]()
 )
 
 // set gives a setting the value that text means, and returns the rule that text
@@ -56,6 +73,12 @@ func set(v reflect.Value, f reflect.StructField, text, dir string) (rule string)
 	case f.Type == secretType:
 		v.Set(reflect.ValueOf(NewSecret(text)))
 		return ""
+	case f.Type == textsType:
+		all, rule := parseTexts(text)
+		if rule == "" {
+			v.Set(reflect.ValueOf(all))
+		}
+		return rule
 	case f.Tag.Get("path") != "" && text != "":
 		return setPath(v, text, dir)
 	case f.Type.Kind() == reflect.String:
@@ -71,6 +94,9 @@ func set(v reflect.Value, f reflect.StructField, text, dir string) (rule string)
 		v.SetBool(text == "true")
 		return ""
 	}
+	if f.Type.Kind() == reflect.Float64 {
+		return setFloat(v, f, text)
+	}
 	n, rule := number(f.Type, text)
 	if rule != "" {
 		return rule
@@ -83,6 +109,21 @@ func set(v reflect.Value, f reflect.StructField, text, dir string) (rule string)
 		}
 	}
 	v.SetInt(n)
+	return ""
+}
+
+func setFloat(v reflect.Value, f reflect.StructField, text string) (rule string) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return "is no number"
+	}
+	low, high, _ := strings.Cut(f.Tag.Get("range"), "..")
+	least, _ := strconv.ParseFloat(low, 64)
+	most, _ := strconv.ParseFloat(high, 64)
+	if !(x >= least && x <= most) { // nor NaN
+		return fmt.Sprintf("is not in %s to %s", low, high)
+	}
+	v.SetFloat(x)
 	return ""
 }
 

@@ -142,6 +142,8 @@ func keyName(key ast.Node) string {
 
 func (d document) value(n ast.Node, field reflect.StructField, path string) {
 	switch {
+	case field.Type == textsType:
+		d.texts(n, path)
 	case field.Type.Kind() == reflect.Slice:
 		d.list(n, field.Type.Elem(), path)
 	case field.Type.Kind() == reflect.Struct && field.Type != secretType:
@@ -165,6 +167,29 @@ func (d document) list(n ast.Node, of reflect.Type, path string) {
 	}
 }
 
+// texts takes a list of texts, as the one text that a variable would hold.
+func (d document) texts(n ast.Node, path string) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		d.faultAt(n, path, "is %s, not a list", kindOf(n))
+		return
+	}
+	var all []string
+	for _, value := range list.Values {
+		text, ok := value.(*ast.StringNode)
+		switch {
+		case !ok:
+			d.faultAt(value, path, "has %s in it, not text: write it in quotes", kindOf(value))
+			return
+		case text.Value == "" || strings.Contains(text.Value, ","):
+			d.faultAt(value, path, "has a text in it that is empty or has a comma")
+			return
+		}
+		all = append(all, text.Value)
+	}
+	d.values[path] = given{text: strings.Join(all, ","), origin: d.at(n), dir: d.dir, open: true}
+}
+
 // scalar takes a value as the file writes it; what it means, its type says.
 func (d document) scalar(n ast.Node, field reflect.StructField, path string) {
 	var text string
@@ -173,7 +198,7 @@ func (d document) scalar(n ast.Node, field reflect.StructField, path string) {
 		text = n.Value
 	case *ast.LiteralNode:
 		text = n.Value.Value
-	case *ast.IntegerNode, *ast.BoolNode:
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
 		text = n.GetToken().Value
 	default:
 		d.faultAt(n, path, "is %s", kindOf(n))
@@ -194,7 +219,7 @@ func (d document) kindFault(n ast.Node, field reflect.StructField) string {
 		if n.Type() != ast.BoolType {
 			return fmt.Sprintf("is %s, neither true nor false", kindOf(n))
 		}
-	case reflect.Int:
+	case reflect.Int, reflect.Float64:
 		if text || n.Type() == ast.BoolType {
 			return fmt.Sprintf("is %s, not a number", kindOf(n))
 		}

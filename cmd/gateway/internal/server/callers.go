@@ -9,11 +9,13 @@ import (
 	"connectrpc.com/connect/v2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/loomgate/loomgate/cmd/gateway/internal/auth"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/control"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/telemetry"
 	"github.com/loomgate/loomgate/spi"
 
 	apiserver "github.com/loomgate/loomgate/api/server"
@@ -35,6 +37,7 @@ func (c *callers) resolve(ctx context.Context) (apiserver.Caller, error) {
 	if err := id.Permit(permission(ctx)); err != nil {
 		return apiserver.Caller{}, c.refuse(ctx, err)
 	}
+	telemetry.SetTenant(ctx, string(id.Tenant))
 	store, err := c.tenant(id.Tenant)
 	return apiserver.Caller{Store: store, Operator: id.Scopes.Has(control.ScopeAdmin)}, err
 }
@@ -104,9 +107,12 @@ func brought(ctx context.Context) auth.Credentials {
 		Tenant:        apiserver.Header(ctx, auth.TenantHeader),
 	}
 	if info, ok := connect.CallInfoForServerContext(ctx); ok {
-		c.Peer = info.PeerAddr
+		c.Peer, c.Certificate = info.PeerAddr, certificateOf(ctx)
 	} else if p, ok := peer.FromContext(ctx); ok {
 		c.Peer = p.Addr.String()
+		if secure, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+			c.Certificate = verified(&secure.State)
+		}
 	}
 	return c
 }

@@ -2,25 +2,30 @@ package server
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"sync"
 	"time"
 
+	"github.com/loomgate/loomgate/cmd/gateway/internal/auth"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
 )
 
-// A certificate is read from its files again when they change.
+// A certificate, and the authorities of the clients', are read from their files again when
+// these change.
 type certificate struct {
 	files config.TLS
 	log   *slog.Logger
 
-	mu     sync.Mutex
-	read   *tls.Certificate
-	stamps [2]time.Time // of the files when they were read
-	looked time.Time
+	mu      sync.Mutex
+	read    *tls.Certificate
+	clients *x509.CertPool       // nil: clients bring no certificate
+	stamps  map[string]time.Time // of the files when they were read
+	looked  time.Time
 }
 
 // lookAgain is how far apart two looks at the files are.
@@ -35,38 +40,62 @@ func serverTLS(files config.TLS, log *slog.Logger) (*tls.Config, error) {
 	if err := c.load(); err != nil {
 		return nil, err
 	}
-	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(), nil },
-	}, nil
+	secure := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			own, _ := c.current()
+			return own, nil
+		},
+	}
+	switch files.ClientAuth {
+	case config.ClientAuthOptional:
+		secure.ClientAuth = tls.VerifyClientCertIfGiven
+	case config.ClientAuthRequired:
+		secure.ClientAuth = tls.RequireAndVerifyClientCert
+	default:
+		return secure, nil
+	}
+	secure.NextProtos = []string{"h2", "http/1.1"} // the listeners would only add theirs to the configuration around this
+	asking := secure.Clone()
+	secure.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		config := asking.Clone()
+		_, config.ClientCAs = c.current()
+		return config, nil
+	}
+	return secure, nil
 }
 
-// current returns the certificate as its files are. Files that do not fit, as while
-// they are being replaced one after the other, leave it as it was.
-func (c *certificate) current() *tls.Certificate {
+// current returns the certificate and the clients' authorities as their files are. Files
+// that do not fit, as while they are being replaced one after the other, leave them as
+// they were.
+func (c *certificate) current() (own *tls.Certificate, clients *x509.CertPool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Since(c.looked) < lookAgain {
-		return c.read
+		return c.read, c.clients
 	}
 	c.looked = time.Now()
-	if stamps, err := c.stat(); err != nil || stamps != c.stamps {
+	if stamps, err := c.stat(); err != nil || !maps.Equal(stamps, c.stamps) {
 		if err = errors.Join(err, c.load()); err != nil {
 			c.log.Warn("the certificate could not be read again, the last one serves", "error", err)
 		} else {
 			c.log.Info("the certificate was read again")
 		}
 	}
-	return c.read
+	return c.read, c.clients
 }
 
-func (c *certificate) stat() (stamps [2]time.Time, err error) {
-	for i, path := range []string{c.files.CertFile, c.files.KeyFile} {
+func (c *certificate) stat() (stamps map[string]time.Time, err error) {
+	stamps = map[string]time.Time{}
+	for _, path := range []string{c.files.CertFile, c.files.KeyFile, c.files.ClientCAFile} {
+		if path == "" {
+			continue
+		}
 		info, err := os.Stat(path)
 		if err != nil {
-			return stamps, fmt.Errorf("tls: %w", err)
+			return nil, fmt.Errorf("tls: %w", err)
 		}
-		stamps[i] = info.ModTime()
+		stamps[path] = info.ModTime()
 	}
 	return stamps, nil
 }
@@ -80,6 +109,12 @@ func (c *certificate) load() error {
 	if err != nil {
 		return fmt.Errorf("tls: %w", err)
 	}
-	c.read, c.stamps = &read, stamps
+	var clients *x509.CertPool
+	if c.files.ClientCAFile != "" {
+		if clients, err = auth.ReadAuthorities(c.files.ClientCAFile); err != nil {
+			return fmt.Errorf("tls: %w", err)
+		}
+	}
+	c.read, c.clients, c.stamps = &read, clients, stamps
 	return nil
 }

@@ -12,13 +12,14 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect/v2"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/loomgate/loomgate/api/loomgate/v1/loomgatev1connect"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/admin"
@@ -26,6 +27,7 @@ import (
 	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/control"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/stack"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/telemetry"
 
 	pb "github.com/loomgate/loomgate/api/loomgate/v1"
 	apiserver "github.com/loomgate/loomgate/api/server"
@@ -36,15 +38,20 @@ type Options struct {
 	Config *config.Config
 	Log    *slog.Logger
 
+	// Spans, if there is one, takes the spans of all calls, instead of the configured
+	// endpoint.
+	Spans sdktrace.SpanExporter
+
 	// Serving, if there is one, is called once the listeners are open.
 	Serving func(Addresses)
 }
 
-// Addresses are where a server listens.
-type Addresses struct{ GRPC, HTTP net.Addr }
+// Addresses are where a server listens. Admin is nil where there is no admin port.
+type Addresses struct{ GRPC, HTTP, Admin net.Addr }
 
 // Run serves until ctx ends, and then lets the calls under way come to an end.
 func Run(ctx context.Context, o Options) (err error) {
+	o.Log = telemetry.WithTraceIDs(o.Log)
 	s := &server{Options: o}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.open(ctx); err != nil {
@@ -58,10 +65,18 @@ type server struct {
 	stack   *stack.Stack
 	records *control.Records
 	callers *callers
+	tokens  *auth.Tokens // nil: no identity provider is trusted
+
+	telemetry *telemetry.Telemetry
+	calls     *telemetry.Calls
+	sql       map[string]*telemetry.SQL // by shard
+	draining  atomic.Bool
+	up        sync.Map // by shard: whether it answered when it was last asked
 
 	grpc   *grpc.Server
 	health *health.Server
 	http   *http.Server
+	admin  *http.Server // nil: there is no admin port
 
 	background context.CancelFunc
 	running    sync.WaitGroup
@@ -74,7 +89,16 @@ func (s *server) open(ctx context.Context) (err error) {
 			return fmt.Errorf("make the embedded shards: %w", err)
 		}
 	}
-	if s.stack, err = stack.Open(ctx, stack.Options{Config: s.Config}); err != nil {
+	if s.telemetry, err = telemetry.New(ctx, telemetry.Options{Config: s.Config.Telemetry, Metrics: s.Config.Admin.Listen != "", Spans: s.Spans}); err != nil {
+		return err
+	}
+	if s.calls, err = s.telemetry.NewCalls(s.Config, s.Log); err != nil {
+		return err
+	}
+	s.traceSQL()
+	if s.stack, err = stack.Open(ctx, stack.Options{
+		Config: s.Config, TracerProvider: s.telemetry.Traces, MeterProvider: s.telemetry.Meters, SQLTracer: s.sqlTracer,
+	}); err != nil {
 		return fmt.Errorf("open the shards: %w", err)
 	}
 	own, err := s.stack.Tenant(control.Tenant)
@@ -90,8 +114,15 @@ func (s *server) open(ctx context.Context) (err error) {
 			return fmt.Errorf("make the first tenant and key: %w", err)
 		}
 	}
-	s.callers = &callers{auth: auth.APIKeys(s.records), tenant: s.stack.Tenant, log: s.Log}
-	return s.build()
+	who, err := s.authenticator()
+	if err != nil {
+		return err
+	}
+	s.callers = &callers{auth: who, tenant: s.stack.Tenant, log: s.Log}
+	if err := s.build(); err != nil {
+		return err
+	}
+	return s.observe()
 }
 
 // build makes the two servers.
@@ -107,7 +138,7 @@ func (s *server) build() error {
 	}
 	size := int(s.Config.Limits.MaxMessage)
 	options := []grpc.ServerOption{
-		grpc.UnaryInterceptor(s.deadline), grpc.MaxConcurrentStreams(maxStreams), grpc.MaxRecvMsgSize(size), grpc.MaxSendMsgSize(size),
+		grpc.ChainUnaryInterceptor(s.calls.Unary, s.deadline), grpc.StreamInterceptor(s.calls.Stream), grpc.MaxConcurrentStreams(maxStreams), grpc.MaxRecvMsgSize(size), grpc.MaxSendMsgSize(size),
 		grpc.NumStreamWorkers(streamWorkers),
 	}
 	if secure != nil {
@@ -116,18 +147,17 @@ func (s *server) build() error {
 	s.grpc, s.health = api.GRPC(options...)
 	pb.RegisterAdminServiceServer(s.grpc, service)
 
-	unary := api.Connect(s.connectDeadline)
+	unary := api.Connect(s.calls.Connect, s.connectDeadline)
 	loomgatev1connect.RegisterAdminServiceHandler(unary, service)
 	mux := http.NewServeMux()
 	apiserver.Mount(mux, unary)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", s.ready)
+	s.healthOn(mux)
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(secure == nil)
 	s.http = &http.Server{
-		Handler: http.MaxBytesHandler(mux, int64(size)), TLSConfig: secure, Protocols: protocols,
+		Handler: http.MaxBytesHandler(allowOrigins(s.Config.HTTP.CORSOrigins, withCertificate(mux)), int64(size)), TLSConfig: secure, Protocols: protocols,
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 	}
@@ -173,16 +203,23 @@ func (s *server) serve(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, grpcListener.Close())
 	}
+	adminAddr, err := s.serveAdmin()
+	if err != nil {
+		return errors.Join(err, grpcListener.Close(), httpListener.Close())
+	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.background = cancel
 	s.running.Go(func() { s.records.Run(background) })
+	if s.tokens != nil {
+		s.running.Go(func() { s.tokens.Run(background) })
+	}
 	s.running.Go(func() { s.watchShards(background) })
 
 	failed := make(chan error, 2)
 	s.running.Go(func() { failed <- s.grpc.Serve(grpcListener) })
 	s.running.Go(func() { failed <- s.serveHTTP(httpListener, s.http.TLSConfig) })
 	if s.Serving != nil {
-		s.Serving(Addresses{grpcListener.Addr(), httpListener.Addr()})
+		s.Serving(Addresses{grpcListener.Addr(), httpListener.Addr(), adminAddr})
 	}
 	select {
 	case <-ctx.Done():
@@ -209,6 +246,7 @@ func (s *server) serveHTTP(l net.Listener, secure *tls.Config) (err error) {
 
 // drain takes no more calls, and waits for those under way as long as it may.
 func (s *server) drain() {
+	s.draining.Store(true)
 	s.health.Shutdown() // whoever balances load looks elsewhere
 	ctx, cancel := context.WithTimeout(context.Background(), s.Config.Deadlines.Drain)
 	defer cancel()
@@ -238,7 +276,11 @@ func (s *server) close() error {
 	if s.background != nil {
 		s.background()
 	}
+	if s.admin != nil {
+		s.admin.Close()
+	}
 	s.running.Wait()
+	defer s.stopTelemetry() // after the stack, whose last spans it sends
 	if s.stack == nil {
 		return nil
 	}
@@ -257,8 +299,7 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 		state.Ready, state.Problem = false, "the control records cannot be read"
 	}
 	for _, shard := range s.stack.Shards {
-		answer, err := s.health.Check(r.Context(), &healthpb.HealthCheckRequest{Service: healthName(shard.Name)})
-		state.Shards[shard.Name] = err == nil && answer.GetStatus() == healthpb.HealthCheckResponse_SERVING
+		state.Shards[shard.Name] = s.shardUp(shard.Name)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if !state.Ready {

@@ -48,6 +48,7 @@ func (s *server) watch(ctx context.Context, shard *stack.Shard, good bool) bool 
 		state = healthpb.HealthCheckResponse_NOT_SERVING
 	}
 	s.health.SetServingStatus(healthName(shard.Name), state)
+	s.up.Store(shard.Name, err == nil)
 	switch {
 	case err != nil && good:
 		s.Log.Error("a shard does not answer", "shard", shard.Name, "error", err)

@@ -1,0 +1,130 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/loomgate/loomgate/spi"
+
+	pb "github.com/loomgate/loomgate/api/loomgate/v1"
+)
+
+const (
+	traceID  = "0af7651916cd43dd8448eb211c80319c"
+	parentID = "b7ad6b7169203331"
+)
+
+// path returns the spans from that of the caller to one, by name and layer.
+func path(spans tracetest.SpanStubs, to tracetest.SpanStub) (names []string) {
+	for {
+		name := to.Name
+		if set := attribute.NewSet(to.Attributes...); set.HasValue("loomgate.layer") {
+			layer, _ := set.Value("loomgate.layer")
+			name += "@" + layer.AsString()
+		}
+		names = append(names, name)
+		i := slices.IndexFunc(spans, func(s tracetest.SpanStub) bool { return s.SpanContext.SpanID() == to.Parent.SpanID() })
+		if i < 0 {
+			slices.Reverse(names)
+			return append([]string{to.Parent.SpanID().String()}, names...)
+		}
+		to = spans[i]
+	}
+}
+
+func TestATraceGoesThroughEveryLayerToTheSQL(t *testing.T) {
+	spans := tracetest.NewInMemoryExporter()
+	g := seen(t, spans, "")
+	traceparent := "00-" + traceID + "-" + parentID + "-01"
+	events := pb.NewEventServiceClient(g.conn())
+	for what, call := range map[string]func(execution string){
+		"gRPC": func(execution string) {
+			ctx := g.as("traceparent", traceparent, "tracestate", "vendor="+execution)
+			_, err := events.Append(ctx, &pb.AppendRequest{Execution: execution, Events: []*pb.Event{{
+				Id: spi.NewEventID().String(), Kind: "Kindly", Content: &pb.Event_Payload{Payload: []byte(`"payload-of-` + execution + `"`)},
+			}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+		"HTTP": func(execution string) {
+			res := g.post("loomgate.v1.EventService/Append", fmt.Sprintf(`{"execution":%q,"events":[{"id":%q,"kind":"Kindly","json":"\"payload-of-it\""}]}`,
+				execution, spi.NewEventID()), "traceparent", traceparent, "tracestate", "vendor="+execution)
+			if res.StatusCode != http.StatusOK {
+				t.Fatalf("HTTP answers %d", res.StatusCode)
+			}
+		},
+	} {
+		const execution = "order-of-somebody"
+		call(execution + "-" + strings.ToLower(what)) // makes the tenant's key, too
+		spans.Reset()
+		call(execution + "-2-" + strings.ToLower(what))
+
+		all := spans.GetSpans()
+		all = slices.DeleteFunc(all, func(s tracetest.SpanStub) bool { return s.SpanContext.TraceID().String() != traceID })
+		var paths []string
+		for _, s := range all {
+			if strings.HasPrefix(s.Name, "postgres.") {
+				paths = append(paths, strings.Join(path(all, s), " "))
+			}
+		}
+		for _, sql := range []string{"postgres.acquire", "postgres.batch"} {
+			if !slices.ContainsFunc(paths, func(p string) bool {
+				for _, shard := range []string{"shard-0", "shard-1"} {
+					if p == parentID+" loomgate.v1.EventService/Append loomgate.Append@gateway loomgate.Append@sharded loomgate.Append@shard/"+shard+" "+sql+"@sql/"+shard {
+						return true
+					}
+				}
+				return false
+			}) {
+				t.Errorf("%s: no %s is under the call; there are\n%s", what, sql, strings.Join(paths, "\n"))
+			}
+		}
+		raw, err := json.Marshal(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(raw), "INSERT events") {
+			t.Errorf("%s: no span says what its SQL does:\n%s", what, raw)
+		}
+		for _, secret := range []string{execution, tenant, "Kindly", "payload-of", "VALUES", g.key, "vendor"} {
+			if strings.Contains(string(raw), secret) {
+				t.Errorf("%s: the spans hold %q:\n%s", what, secret, raw)
+			}
+		}
+	}
+}
+
+func TestASlowCallHasALineThatNamesItsLayers(t *testing.T) {
+	g := seen(t, nil, "log: {slow_call: 1ns}")
+	body := fmt.Sprintf(`{"execution":"order-of-somebody","events":[{"id":%q,"kind":"Kindly","json":"1"}]}`, spi.NewEventID())
+	if res := g.post("loomgate.v1.EventService/Append", body, "traceparent", "00-"+traceID+"-"+parentID+"-00"); res.StatusCode != http.StatusOK {
+		t.Fatalf("it answers %d", res.StatusCode)
+	}
+	var line string
+	for l := range strings.Lines(g.log.String()) {
+		if strings.Contains(l, "a call was slow") {
+			line = l
+		}
+	}
+	for _, want := range []string{
+		"method=loomgate.v1.EventService/Append", "outcome=OK", "took=", "slow=", "trace=" + traceID,
+		"layers.gateway=", "layers.sharded=", "layers.shard/shard-", "layers.pool/shard-", "layers.sql/shard-",
+	} {
+		if !strings.Contains(line, want) {
+			t.Errorf("the line has no %s: %q", want, line)
+		}
+	}
+	for _, secret := range []string{"somebody", tenant, "Kindly", g.key} {
+		if strings.Contains(line, secret) {
+			t.Errorf("the line has %q: %s", secret, line)
+		}
+	}
+}
