@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -101,6 +102,38 @@ func TestKeysAreRotatedAndShreddedWithACertificateAndARecord(t *testing.T) {
 	}
 	if strings.Contains(p.log.String(), "confidence") {
 		t.Error("a payload is in the log")
+	}
+}
+
+// read returns what a file holds.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestARotationOfTheKeyringLeavesARecordBeforeItIsDone(t *testing.T) {
+	p := encrypted(t)
+	dir := filepath.Dir(p.keyFile)
+	file, ring := filepath.Join(dir, "gateway.yaml"), filepath.Join(dir, "keyring")
+	before := read(t, ring)
+	mustGateway(t, "keyring", "rotate", "-c", file)
+	if read(t, ring) == before {
+		t.Error("the keyring is as it was")
+	}
+	audit := mustGateway(t, p.client("audit", "-o", "json")...)
+	if !strings.Contains(audit, `"action":"KeyringRotated"`) || !strings.Contains(audit, `"by":"local:`) {
+		t.Errorf("the audit trail has no record of it:\n%s", audit)
+	}
+
+	alone := filepath.Join(dir, "alone.yaml") // databases that nobody has made a cluster of
+	write(t, alone, "shards: [{name: a, sqlite: x.db}]\ncrypto: {keyring_file: keyring, secret_file: secret}\n")
+	before = read(t, ring)
+	if _, _, code := gateway(t, "keyring", "rotate", "-c", alone); code == 0 || read(t, ring) != before {
+		t.Errorf("without a record: exit code %d", code)
 	}
 }
 

@@ -2017,6 +2017,96 @@ func (x *ShredCertificate) GetRemains() []string {
 	return nil
 }
 
+type ReloadConfigRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReloadConfigRequest) Reset() {
+	*x = ReloadConfigRequest{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReloadConfigRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReloadConfigRequest) ProtoMessage() {}
+
+func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
+func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{32}
+}
+
+type ReloadConfigResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The settings that were taken over, such as log.level.
+	Changed []string `protobuf:"bytes,1,rep,name=changed,proto3" json:"changed,omitempty"`
+	// The settings that need a restart.
+	NeedRestart   []string `protobuf:"bytes,2,rep,name=need_restart,json=needRestart,proto3" json:"need_restart,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReloadConfigResponse) Reset() {
+	*x = ReloadConfigResponse{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReloadConfigResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReloadConfigResponse) ProtoMessage() {}
+
+func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
+func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ReloadConfigResponse) GetChanged() []string {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+func (x *ReloadConfigResponse) GetNeedRestart() []string {
+	if x != nil {
+		return x.NeedRestart
+	}
+	return nil
+}
+
 var File_loomgate_v1_admin_proto protoreflect.FileDescriptor
 
 const file_loomgate_v1_admin_proto_rawDesc = "" +
@@ -2148,7 +2238,11 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\bfindings\x18\x06 \x01(\v2\x18.loomgate.v1.KeyFindingsR\bfindings\x12\x16\n" +
 	"\x06shards\x18\a \x03(\tR\x06shards\x12\x17\n" +
 	"\adry_run\x18\b \x01(\bR\x06dryRun\x12\x18\n" +
-	"\aremains\x18\t \x03(\tR\aremains*x\n" +
+	"\aremains\x18\t \x03(\tR\aremains\"\x15\n" +
+	"\x13ReloadConfigRequest\"S\n" +
+	"\x14ReloadConfigResponse\x12\x18\n" +
+	"\achanged\x18\x01 \x03(\tR\achanged\x12!\n" +
+	"\fneed_restart\x18\x02 \x03(\tR\vneedRestart*x\n" +
 	"\vTenantState\x12\x1c\n" +
 	"\x18TENANT_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13TENANT_STATE_ACTIVE\x10\x01\x12\x19\n" +
@@ -2159,7 +2253,7 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"SCOPE_READ\x10\x01\x12\x0f\n" +
 	"\vSCOPE_WRITE\x10\x02\x12\x0f\n" +
-	"\vSCOPE_ADMIN\x10\x032\xf2\b\n" +
+	"\vSCOPE_ADMIN\x10\x032\xc7\t\n" +
 	"\fAdminService\x12S\n" +
 	"\fCreateTenant\x12 .loomgate.v1.CreateTenantRequest\x1a!.loomgate.v1.CreateTenantResponse\x12U\n" +
 	"\vListTenants\x12\x1f.loomgate.v1.ListTenantsRequest\x1a .loomgate.v1.ListTenantsResponse\"\x03\x90\x02\x01\x12[\n" +
@@ -2173,7 +2267,8 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"ListShards\x12\x1e.loomgate.v1.ListShardsRequest\x1a\x1f.loomgate.v1.ListShardsResponse\"\x03\x90\x02\x01\x12\\\n" +
 	"\x0fRotateTenantKey\x12#.loomgate.v1.RotateTenantKeyRequest\x1a$.loomgate.v1.RotateTenantKeyResponse\x12P\n" +
 	"\vShredTenant\x12\x1f.loomgate.v1.ShredTenantRequest\x1a .loomgate.v1.ShredTenantResponse\x12Y\n" +
-	"\x0eShredExecution\x12\".loomgate.v1.ShredExecutionRequest\x1a#.loomgate.v1.ShredExecutionResponse\x12F\n" +
+	"\x0eShredExecution\x12\".loomgate.v1.ShredExecutionRequest\x1a#.loomgate.v1.ShredExecutionResponse\x12S\n" +
+	"\fReloadConfig\x12 .loomgate.v1.ReloadConfigRequest\x1a!.loomgate.v1.ReloadConfigResponse\x12F\n" +
 	"\x06Locate\x12\x1a.loomgate.v1.LocateRequest\x1a\x1b.loomgate.v1.LocateResponse\"\x03\x90\x02\x01B9Z7github.com/loomgate/loomgate/api/loomgate/v1;loomgatev1b\x06proto3"
 
 var (
@@ -2189,7 +2284,7 @@ func file_loomgate_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_loomgate_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_loomgate_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_loomgate_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_loomgate_v1_admin_proto_goTypes = []any{
 	(TenantState)(0),                // 0: loomgate.v1.TenantState
 	(Scope)(0),                      // 1: loomgate.v1.Scope
@@ -2225,30 +2320,32 @@ var file_loomgate_v1_admin_proto_goTypes = []any{
 	(*ShredExecutionRequest)(nil),   // 31: loomgate.v1.ShredExecutionRequest
 	(*ShredExecutionResponse)(nil),  // 32: loomgate.v1.ShredExecutionResponse
 	(*ShredCertificate)(nil),        // 33: loomgate.v1.ShredCertificate
-	(*timestamppb.Timestamp)(nil),   // 34: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 35: google.protobuf.Duration
+	(*ReloadConfigRequest)(nil),     // 34: loomgate.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),    // 35: loomgate.v1.ReloadConfigResponse
+	(*timestamppb.Timestamp)(nil),   // 36: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 37: google.protobuf.Duration
 }
 var file_loomgate_v1_admin_proto_depIdxs = []int32{
 	0,  // 0: loomgate.v1.Tenant.state:type_name -> loomgate.v1.TenantState
-	34, // 1: loomgate.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	36, // 1: loomgate.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
 	2,  // 2: loomgate.v1.CreateTenantResponse.tenant:type_name -> loomgate.v1.Tenant
 	2,  // 3: loomgate.v1.ListTenantsResponse.tenants:type_name -> loomgate.v1.Tenant
 	1,  // 4: loomgate.v1.ApiKey.scopes:type_name -> loomgate.v1.Scope
-	34, // 5: loomgate.v1.ApiKey.created_at:type_name -> google.protobuf.Timestamp
-	34, // 6: loomgate.v1.ApiKey.expires_at:type_name -> google.protobuf.Timestamp
-	34, // 7: loomgate.v1.ApiKey.revoked_at:type_name -> google.protobuf.Timestamp
+	36, // 5: loomgate.v1.ApiKey.created_at:type_name -> google.protobuf.Timestamp
+	36, // 6: loomgate.v1.ApiKey.expires_at:type_name -> google.protobuf.Timestamp
+	36, // 7: loomgate.v1.ApiKey.revoked_at:type_name -> google.protobuf.Timestamp
 	1,  // 8: loomgate.v1.CreateApiKeyRequest.scopes:type_name -> loomgate.v1.Scope
-	34, // 9: loomgate.v1.CreateApiKeyRequest.expires_at:type_name -> google.protobuf.Timestamp
+	36, // 9: loomgate.v1.CreateApiKeyRequest.expires_at:type_name -> google.protobuf.Timestamp
 	11, // 10: loomgate.v1.CreateApiKeyResponse.api_key:type_name -> loomgate.v1.ApiKey
 	11, // 11: loomgate.v1.ListApiKeysResponse.api_keys:type_name -> loomgate.v1.ApiKey
-	34, // 12: loomgate.v1.Action.at:type_name -> google.protobuf.Timestamp
+	36, // 12: loomgate.v1.Action.at:type_name -> google.protobuf.Timestamp
 	18, // 13: loomgate.v1.ListActionsResponse.actions:type_name -> loomgate.v1.Action
 	23, // 14: loomgate.v1.ListShardsResponse.shards:type_name -> loomgate.v1.ShardStatus
-	35, // 15: loomgate.v1.ShardStatus.latency:type_name -> google.protobuf.Duration
+	37, // 15: loomgate.v1.ShardStatus.latency:type_name -> google.protobuf.Duration
 	28, // 16: loomgate.v1.RotateTenantKeyResponse.findings:type_name -> loomgate.v1.KeyFindings
 	33, // 17: loomgate.v1.ShredTenantResponse.certificate:type_name -> loomgate.v1.ShredCertificate
 	33, // 18: loomgate.v1.ShredExecutionResponse.certificate:type_name -> loomgate.v1.ShredCertificate
-	34, // 19: loomgate.v1.ShredCertificate.at:type_name -> google.protobuf.Timestamp
+	36, // 19: loomgate.v1.ShredCertificate.at:type_name -> google.protobuf.Timestamp
 	28, // 20: loomgate.v1.ShredCertificate.findings:type_name -> loomgate.v1.KeyFindings
 	3,  // 21: loomgate.v1.AdminService.CreateTenant:input_type -> loomgate.v1.CreateTenantRequest
 	5,  // 22: loomgate.v1.AdminService.ListTenants:input_type -> loomgate.v1.ListTenantsRequest
@@ -2262,22 +2359,24 @@ var file_loomgate_v1_admin_proto_depIdxs = []int32{
 	26, // 30: loomgate.v1.AdminService.RotateTenantKey:input_type -> loomgate.v1.RotateTenantKeyRequest
 	29, // 31: loomgate.v1.AdminService.ShredTenant:input_type -> loomgate.v1.ShredTenantRequest
 	31, // 32: loomgate.v1.AdminService.ShredExecution:input_type -> loomgate.v1.ShredExecutionRequest
-	24, // 33: loomgate.v1.AdminService.Locate:input_type -> loomgate.v1.LocateRequest
-	4,  // 34: loomgate.v1.AdminService.CreateTenant:output_type -> loomgate.v1.CreateTenantResponse
-	6,  // 35: loomgate.v1.AdminService.ListTenants:output_type -> loomgate.v1.ListTenantsResponse
-	8,  // 36: loomgate.v1.AdminService.DisableTenant:output_type -> loomgate.v1.DisableTenantResponse
-	10, // 37: loomgate.v1.AdminService.PurgeTenant:output_type -> loomgate.v1.PurgeTenantResponse
-	13, // 38: loomgate.v1.AdminService.CreateApiKey:output_type -> loomgate.v1.CreateApiKeyResponse
-	15, // 39: loomgate.v1.AdminService.ListApiKeys:output_type -> loomgate.v1.ListApiKeysResponse
-	17, // 40: loomgate.v1.AdminService.RevokeApiKey:output_type -> loomgate.v1.RevokeApiKeyResponse
-	20, // 41: loomgate.v1.AdminService.ListActions:output_type -> loomgate.v1.ListActionsResponse
-	22, // 42: loomgate.v1.AdminService.ListShards:output_type -> loomgate.v1.ListShardsResponse
-	27, // 43: loomgate.v1.AdminService.RotateTenantKey:output_type -> loomgate.v1.RotateTenantKeyResponse
-	30, // 44: loomgate.v1.AdminService.ShredTenant:output_type -> loomgate.v1.ShredTenantResponse
-	32, // 45: loomgate.v1.AdminService.ShredExecution:output_type -> loomgate.v1.ShredExecutionResponse
-	25, // 46: loomgate.v1.AdminService.Locate:output_type -> loomgate.v1.LocateResponse
-	34, // [34:47] is the sub-list for method output_type
-	21, // [21:34] is the sub-list for method input_type
+	34, // 33: loomgate.v1.AdminService.ReloadConfig:input_type -> loomgate.v1.ReloadConfigRequest
+	24, // 34: loomgate.v1.AdminService.Locate:input_type -> loomgate.v1.LocateRequest
+	4,  // 35: loomgate.v1.AdminService.CreateTenant:output_type -> loomgate.v1.CreateTenantResponse
+	6,  // 36: loomgate.v1.AdminService.ListTenants:output_type -> loomgate.v1.ListTenantsResponse
+	8,  // 37: loomgate.v1.AdminService.DisableTenant:output_type -> loomgate.v1.DisableTenantResponse
+	10, // 38: loomgate.v1.AdminService.PurgeTenant:output_type -> loomgate.v1.PurgeTenantResponse
+	13, // 39: loomgate.v1.AdminService.CreateApiKey:output_type -> loomgate.v1.CreateApiKeyResponse
+	15, // 40: loomgate.v1.AdminService.ListApiKeys:output_type -> loomgate.v1.ListApiKeysResponse
+	17, // 41: loomgate.v1.AdminService.RevokeApiKey:output_type -> loomgate.v1.RevokeApiKeyResponse
+	20, // 42: loomgate.v1.AdminService.ListActions:output_type -> loomgate.v1.ListActionsResponse
+	22, // 43: loomgate.v1.AdminService.ListShards:output_type -> loomgate.v1.ListShardsResponse
+	27, // 44: loomgate.v1.AdminService.RotateTenantKey:output_type -> loomgate.v1.RotateTenantKeyResponse
+	30, // 45: loomgate.v1.AdminService.ShredTenant:output_type -> loomgate.v1.ShredTenantResponse
+	32, // 46: loomgate.v1.AdminService.ShredExecution:output_type -> loomgate.v1.ShredExecutionResponse
+	35, // 47: loomgate.v1.AdminService.ReloadConfig:output_type -> loomgate.v1.ReloadConfigResponse
+	25, // 48: loomgate.v1.AdminService.Locate:output_type -> loomgate.v1.LocateResponse
+	35, // [35:49] is the sub-list for method output_type
+	21, // [21:35] is the sub-list for method input_type
 	21, // [21:21] is the sub-list for extension type_name
 	21, // [21:21] is the sub-list for extension extendee
 	0,  // [0:21] is the sub-list for field type_name
@@ -2294,7 +2393,7 @@ func file_loomgate_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loomgate_v1_admin_proto_rawDesc), len(file_loomgate_v1_admin_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   32,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -31,6 +31,7 @@ const (
 	AdminService_RotateTenantKey_FullMethodName = "/loomgate.v1.AdminService/RotateTenantKey"
 	AdminService_ShredTenant_FullMethodName     = "/loomgate.v1.AdminService/ShredTenant"
 	AdminService_ShredExecution_FullMethodName  = "/loomgate.v1.AdminService/ShredExecution"
+	AdminService_ReloadConfig_FullMethodName    = "/loomgate.v1.AdminService/ReloadConfig"
 	AdminService_Locate_FullMethodName          = "/loomgate.v1.AdminService/Locate"
 )
 
@@ -72,6 +73,9 @@ type AdminServiceClient interface {
 	ShredTenant(ctx context.Context, in *ShredTenantRequest, opts ...grpc.CallOption) (*ShredTenantResponse, error)
 	// ShredExecution is ShredTenant for one execution.
 	ShredExecution(ctx context.Context, in *ShredExecutionRequest, opts ...grpc.CallOption) (*ShredExecutionResponse, error)
+	// ReloadConfig lets the gateway that answers read its configuration again, and take
+	// over what it can without a restart. One that is refused changes nothing.
+	ReloadConfig(ctx context.Context, in *ReloadConfigRequest, opts ...grpc.CallOption) (*ReloadConfigResponse, error)
 	// Locate tells where a tenant's execution lies, or would.
 	Locate(ctx context.Context, in *LocateRequest, opts ...grpc.CallOption) (*LocateResponse, error)
 }
@@ -204,6 +208,16 @@ func (c *adminServiceClient) ShredExecution(ctx context.Context, in *ShredExecut
 	return out, nil
 }
 
+func (c *adminServiceClient) ReloadConfig(ctx context.Context, in *ReloadConfigRequest, opts ...grpc.CallOption) (*ReloadConfigResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReloadConfigResponse)
+	err := c.cc.Invoke(ctx, AdminService_ReloadConfig_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminServiceClient) Locate(ctx context.Context, in *LocateRequest, opts ...grpc.CallOption) (*LocateResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(LocateResponse)
@@ -252,6 +266,9 @@ type AdminServiceServer interface {
 	ShredTenant(context.Context, *ShredTenantRequest) (*ShredTenantResponse, error)
 	// ShredExecution is ShredTenant for one execution.
 	ShredExecution(context.Context, *ShredExecutionRequest) (*ShredExecutionResponse, error)
+	// ReloadConfig lets the gateway that answers read its configuration again, and take
+	// over what it can without a restart. One that is refused changes nothing.
+	ReloadConfig(context.Context, *ReloadConfigRequest) (*ReloadConfigResponse, error)
 	// Locate tells where a tenant's execution lies, or would.
 	Locate(context.Context, *LocateRequest) (*LocateResponse, error)
 }
@@ -298,6 +315,9 @@ func (UnimplementedAdminServiceServer) ShredTenant(context.Context, *ShredTenant
 }
 func (UnimplementedAdminServiceServer) ShredExecution(context.Context, *ShredExecutionRequest) (*ShredExecutionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ShredExecution not implemented")
+}
+func (UnimplementedAdminServiceServer) ReloadConfig(context.Context, *ReloadConfigRequest) (*ReloadConfigResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReloadConfig not implemented")
 }
 func (UnimplementedAdminServiceServer) Locate(context.Context, *LocateRequest) (*LocateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Locate not implemented")
@@ -538,6 +558,24 @@ func _AdminService_ShredExecution_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_ReloadConfig_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReloadConfigRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ReloadConfig(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ReloadConfig_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ReloadConfig(ctx, req.(*ReloadConfigRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_Locate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(LocateRequest)
 	if err := dec(in); err != nil {
@@ -610,6 +648,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ShredExecution",
 			Handler:    _AdminService_ShredExecution_Handler,
+		},
+		{
+			MethodName: "ReloadConfig",
+			Handler:    _AdminService_ReloadConfig_Handler,
 		},
 		{
 			MethodName: "Locate",

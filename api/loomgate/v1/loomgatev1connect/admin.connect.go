@@ -50,6 +50,8 @@ const (
 	// AdminServiceShredExecutionProcedure is the procedure name of the AdminService's ShredExecution
 	// RPC.
 	AdminServiceShredExecutionProcedure = "/loomgate.v1.AdminService/ShredExecution"
+	// AdminServiceReloadConfigProcedure is the procedure name of the AdminService's ReloadConfig RPC.
+	AdminServiceReloadConfigProcedure = "/loomgate.v1.AdminService/ReloadConfig"
 	// AdminServiceLocateProcedure is the procedure name of the AdminService's Locate RPC.
 	AdminServiceLocateProcedure = "/loomgate.v1.AdminService/Locate"
 )
@@ -146,6 +148,13 @@ var (
 			Procedure:  AdminServiceShredExecutionProcedure,
 		}
 	})
+	adminServiceReloadConfigSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_loomgate_v1_admin_proto.Services().ByName("AdminService").Methods().ByName("ReloadConfig"),
+			Procedure:  AdminServiceReloadConfigProcedure,
+		}
+	})
 	adminServiceLocateSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType:       connect.StreamTypeUnary,
@@ -189,6 +198,9 @@ type AdminServiceClient interface {
 	ShredTenant(context.Context, *v1.ShredTenantRequest) (*v1.ShredTenantResponse, error)
 	// ShredExecution is ShredTenant for one execution.
 	ShredExecution(context.Context, *v1.ShredExecutionRequest) (*v1.ShredExecutionResponse, error)
+	// ReloadConfig lets the gateway that answers read its configuration again, and take
+	// over what it can without a restart. One that is refused changes nothing.
+	ReloadConfig(context.Context, *v1.ReloadConfigRequest) (*v1.ReloadConfigResponse, error)
 	// Locate tells where a tenant's execution lies, or would.
 	Locate(context.Context, *v1.LocateRequest) (*v1.LocateResponse, error)
 }
@@ -232,6 +244,9 @@ type AdminServiceHandler interface {
 	ShredTenant(context.Context, *v1.ShredTenantRequest) (*v1.ShredTenantResponse, error)
 	// ShredExecution is ShredTenant for one execution.
 	ShredExecution(context.Context, *v1.ShredExecutionRequest) (*v1.ShredExecutionResponse, error)
+	// ReloadConfig lets the gateway that answers read its configuration again, and take
+	// over what it can without a restart. One that is refused changes nothing.
+	ReloadConfig(context.Context, *v1.ReloadConfigRequest) (*v1.ReloadConfigResponse, error)
 	// Locate tells where a tenant's execution lies, or would.
 	Locate(context.Context, *v1.LocateRequest) (*v1.LocateResponse, error)
 }
@@ -253,6 +268,7 @@ func RegisterAdminServiceHandler(server *connect.Server, svc AdminServiceHandler
 		connect.Method{Spec: adminServiceRotateTenantKeySpec(), Handler: adapter.rotateTenantKey},
 		connect.Method{Spec: adminServiceShredTenantSpec(), Handler: adapter.shredTenant},
 		connect.Method{Spec: adminServiceShredExecutionSpec(), Handler: adapter.shredExecution},
+		connect.Method{Spec: adminServiceReloadConfigSpec(), Handler: adapter.reloadConfig},
 		connect.Method{Spec: adminServiceLocateSpec(), Handler: adapter.locate},
 	)
 }
@@ -306,6 +322,10 @@ func (UnimplementedAdminServiceHandler) ShredTenant(context.Context, *v1.ShredTe
 
 func (UnimplementedAdminServiceHandler) ShredExecution(context.Context, *v1.ShredExecutionRequest) (*v1.ShredExecutionResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "loomgate.v1.AdminService.ShredExecution is not implemented")
+}
+
+func (UnimplementedAdminServiceHandler) ReloadConfig(context.Context, *v1.ReloadConfigRequest) (*v1.ReloadConfigResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "loomgate.v1.AdminService.ReloadConfig is not implemented")
 }
 
 func (UnimplementedAdminServiceHandler) Locate(context.Context, *v1.LocateRequest) (*v1.LocateResponse, error) {
@@ -407,6 +427,14 @@ func (c *adminServiceClient) ShredTenant(ctx context.Context, req *v1.ShredTenan
 func (c *adminServiceClient) ShredExecution(ctx context.Context, req *v1.ShredExecutionRequest) (*v1.ShredExecutionResponse, error) {
 	var res v1.ShredExecutionResponse
 	if err := c.client.CallUnary(ctx, adminServiceShredExecutionSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *adminServiceClient) ReloadConfig(ctx context.Context, req *v1.ReloadConfigRequest) (*v1.ReloadConfigResponse, error) {
+	var res v1.ReloadConfigResponse
+	if err := c.client.CallUnary(ctx, adminServiceReloadConfigSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -560,6 +588,18 @@ func (h adminServiceHandler) shredExecution(ctx context.Context, _ connect.Spec,
 		return err
 	}
 	res, err := h.svc.ShredExecution(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h adminServiceHandler) reloadConfig(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ReloadConfigRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ReloadConfig(ctx, &req)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/control"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/stack"
 	"github.com/loomgate/loomgate/spi"
@@ -25,6 +26,9 @@ type Service struct {
 	// Admit returns who calls, if a key of the scope admin does. Its error is the
 	// caller's answer.
 	Admit func(context.Context) (control.Actor, error)
+
+	// Reload reads the configuration again.
+	Reload func(context.Context) (config.Changes, error)
 
 	// Status makes the answer of a store's error.
 	Status func(context.Context, error) error
@@ -109,4 +113,19 @@ func (s *Service) listActions(ctx context.Context, _ control.Actor, in *pb.ListA
 		})
 	}
 	return out, nil
+}
+
+// ReloadConfig implements AdminService. What is wrong with a configuration, its errors
+// tell without repeating a value.
+func (s *Service) ReloadConfig(ctx context.Context, in *pb.ReloadConfigRequest) (*pb.ReloadConfigResponse, error) {
+	return answer(ctx, s, in, func(ctx context.Context, by control.Actor, _ *pb.ReloadConfigRequest) (*pb.ReloadConfigResponse, error) {
+		if err := s.Records.Note(ctx, by, control.ConfigReloaded, "", ""); err != nil {
+			return nil, err
+		}
+		changes, err := s.Reload(ctx)
+		if err != nil {
+			return nil, status.Error(codes.FailedPrecondition, "the configuration is refused, nothing has changed: "+err.Error())
+		}
+		return &pb.ReloadConfigResponse{Changed: changes.Live, NeedRestart: changes.Restart}, nil
+	})
 }

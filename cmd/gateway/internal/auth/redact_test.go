@@ -34,6 +34,22 @@ func TestAKeyInTextIsRedactedAndItsIDStays(t *testing.T) {
 	}
 }
 
+func TestATokenInTextIsRedacted(t *testing.T) {
+	p := newProvider(t)
+	token := p.ec.sign(t, p.claims(nil))
+	for text, want := range map[string]string{
+		token:                           "[redacted]",
+		"Bearer " + token + " of alice": "Bearer [redacted] of alice",
+		`{"t":"` + token + `","n":1}`:   `{"t":"[redacted]","n":1}`,
+		token[:len(token)-20] + "…":     "[redacted]…",
+		"eyJ, heyJude.":                 "eyJ, h[redacted]",
+	} {
+		if got := auth.Redact(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestNoTextAroundAKeyHidesItFromRedaction(t *testing.T) {
 	_, key := newKey(t, newRecords(t), control.Grant{Scopes: control.ScopeAdmin})
 	secret := key[strings.LastIndex(key, "_")+1:]

@@ -15,6 +15,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/loomgate/loomgate/cmd/gateway/internal/auth"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/control"
 	"github.com/loomgate/loomgate/spi"
 )
@@ -319,19 +320,42 @@ func TestOnlyPublicKeysForSignaturesCount(t *testing.T) {
 		jose.JSONWebKey{Key: &weak.PublicKey, KeyID: "weak"},
 	)
 	tokens := p.tokens(newRecords(t, "acme"))
-	for _, token := range []string{
-		signWith(t, jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: secret, KeyID: "oct"}}, p.claims(nil)),
-		signer{"private", jose.ES256, p.ec.key}.sign(t, p.claims(nil)),
-		signer{"enc", jose.ES256, ec.key}.sign(t, p.claims(nil)),
-		signer{"other", jose.ES256, ec.key}.sign(t, p.claims(nil)),
-		signer{"weak", jose.RS256, weak}.sign(t, p.claims(nil)),
+	const unpublished = "by a key that the provider does not publish"
+	for token, reason := range map[string]string{
+		signWith(t, jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: secret, KeyID: "oct"}}, p.claims(nil)): "algorithm that no provider may use",
+		signer{"private", jose.ES256, p.ec.key}.sign(t, p.claims(nil)):                                                      unpublished,
+		signer{"enc", jose.ES256, ec.key}.sign(t, p.claims(nil)):                                                            unpublished,
+		signer{"weak", jose.RS256, weak}.sign(t, p.claims(nil)):                                                             unpublished,
+		signer{"other", jose.ES256, ec.key}.sign(t, p.claims(nil)):                                                          "the signature does not hold",
 	} {
-		if _, err := tokens.Authenticate(t.Context(), bearer(token)); !is[*auth.UnauthenticatedError](err) {
-			t.Errorf("%v", err)
-		}
+		id, err := tokens.Authenticate(t.Context(), bearer(token))
+		wantRefused(t, reason, token, id, err, reason)
 	}
 	if _, err := tokens.Authenticate(t.Context(), bearer(p.ec.sign(t, p.claims(nil)))); err != nil {
 		t.Errorf("a good key beside them: %v", err)
+	}
+}
+
+// TestEachProviderSignsOnlyForItself trusts two, with an algorithm each.
+func TestEachProviderSignsOnlyForItself(t *testing.T) {
+	one, two := newProvider(t), newProvider(t)
+	ofOne, ofTwo := one.trusted(), two.trusted()
+	ofOne.Algorithms, ofTwo.Algorithms = config.Texts{"RS256"}, config.Texts{"ES256"}
+	tokens, err := auth.NewTokens(newRecords(t, "acme"), []config.Provider{ofOne, ofTwo}, auth.Options{Now: one.clock})
+	must(t, err)
+	for _, token := range []string{one.rsa.sign(t, one.claims(nil)), two.ec.sign(t, two.claims(nil))} {
+		if id, err := tokens.Authenticate(t.Context(), bearer(token)); err != nil || id.Tenant != "acme" {
+			t.Errorf("%+v, %v", id, err)
+		}
+	}
+	for token, reason := range map[string]string{
+		one.ec.sign(t, one.claims(nil)):  "by an algorithm that the provider may not use",
+		two.rsa.sign(t, two.claims(nil)): "by an algorithm that the provider may not use",
+		two.ec.sign(t, one.claims(nil)):  "by an algorithm that the provider may not use",
+		one.ec.sign(t, two.claims(nil)):  "the signature does not hold",
+	} {
+		id, err := tokens.Authenticate(t.Context(), bearer(token))
+		wantRefused(t, reason, token, id, err, reason)
 	}
 }
 

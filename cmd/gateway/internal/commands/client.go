@@ -24,7 +24,9 @@ const defaultAddr = "127.0.0.1:7070"
 func addClient(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
 	flags.String("addr", "", "address of the gateway's gRPC port (default $LOOMGATE_ADDR, else "+defaultAddr+")")
-	flags.String("key-file", "", "file that holds the API key (default: the key in $LOOMGATE_KEY)")
+	flags.String("key-file", "", "file that holds the API key, or a token (default: what is in $LOOMGATE_KEY)")
+	flags.String("client-cert-file", "", "certificate that says who calls, PEM; then no key is needed")
+	flags.String("client-cert-key-file", "", "private key of the certificate, PEM")
 	flags.String("ca-file", "", "certificates that sign the gateway's, PEM (default: the system's)")
 	flags.Bool("plaintext", false, "no TLS; an address on loopback needs no telling")
 }
@@ -60,8 +62,12 @@ func targetOf(cmd *cobra.Command) (t target, err error) {
 		}
 		t.APIKey = strings.TrimSpace(string(raw))
 	}
-	if t.APIKey == "" {
-		return t, &usageError{errors.New("there is no API key: give --key-file, or $LOOMGATE_KEY")}
+	own, err := clientCertificate(text("client-cert-file", "", ""), text("client-cert-key-file", "", ""))
+	if err != nil {
+		return t, err
+	}
+	if t.APIKey == "" && own == nil {
+		return t, &usageError{errors.New("there is no API key: give --key-file, or $LOOMGATE_KEY, or --client-cert-file")}
 	}
 	t.Plaintext = cmd.Flag("plaintext").Value.String() == "true" || isLoopback(t.addr)
 	if path := text("ca-file", "", ""); path != "" {
@@ -75,7 +81,28 @@ func targetOf(cmd *cobra.Command) (t target, err error) {
 		}
 		t.TLS, t.Plaintext = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, false
 	}
+	if own != nil {
+		if t.TLS == nil {
+			t.TLS, t.Plaintext = &tls.Config{MinVersion: tls.VersionTLS12}, false
+		}
+		t.TLS.Certificates = []tls.Certificate{*own}
+	}
 	return t, nil
+}
+
+// clientCertificate returns what the client brings; nil for nothing.
+func clientCertificate(certFile, keyFile string) (*tls.Certificate, error) {
+	if certFile == "" && keyFile == "" {
+		return nil, nil
+	}
+	if certFile == "" || keyFile == "" {
+		return nil, &usageError{errors.New("--client-cert-file and --client-cert-key-file go together")}
+	}
+	own, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, err
+	}
+	return &own, nil
 }
 
 func isLoopback(addr string) bool {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/user"
 
 	"github.com/spf13/cobra"
 
@@ -169,36 +171,40 @@ func newConfig() *cobra.Command {
 			return cfg.Show(cmd.OutOrStdout())
 		}),
 	}
-	cmd.AddCommand(check, show)
+	cmd.AddCommand(check, show, newReload())
 	return cmd
 }
 
 func newKeyring() *cobra.Command {
 	cmd := &cobra.Command{Use: "keyring", Short: "Make and rotate the keyring that encrypts"}
 	addConfig(cmd)
-	do := func(do func(path string, secret []byte) error) func(*cobra.Command, []string) error {
-		return withConfig(func(_ context.Context, _ *cobra.Command, cfg *config.Config) error {
+	do := func(do func(ctx context.Context, cfg *config.Config, secret []byte) error) func(*cobra.Command, []string) error {
+		return withConfig(func(ctx context.Context, _ *cobra.Command, cfg *config.Config) error {
 			if !cfg.Crypto.Enabled() {
 				return &usageError{errors.New("the configuration names no keyring (crypto.keyring_file)")}
 			}
-			return do(cfg.Crypto.KeyringFile, []byte(cfg.Crypto.Secret.Reveal()))
+			return do(ctx, cfg, []byte(cfg.Crypto.Secret.Reveal()))
 		})
 	}
 	create := &cobra.Command{
 		Use: "create", Short: "Make the keyring file that the configuration names", Args: arguments(cobra.NoArgs),
 		Example: "  gateway keyring create -c gateway.yaml",
-		RunE: do(func(path string, secret []byte) error {
-			_, err := crypto.CreateKeyring(path, secret)
+		RunE: do(func(_ context.Context, cfg *config.Config, secret []byte) error {
+			_, err := crypto.CreateKeyring(cfg.Crypto.KeyringFile, secret)
 			return err
 		}),
 	}
 	rotate := &cobra.Command{
 		Use: "rotate", Short: "Add a key that wraps from now on", Args: arguments(cobra.NoArgs),
-		Long:    "Rotate adds a key to the keyring. Bring the file to every gateway at once.",
+		Long: `Rotate adds a key to the keyring, and leaves a record of that in the databases first.
+Bring the file to every gateway at once.`,
 		Example: "  gateway keyring rotate -c gateway.yaml",
-		RunE: do(func(path string, secret []byte) error {
-			ring, err := crypto.OpenKeyring(path, secret)
+		RunE: do(func(ctx context.Context, cfg *config.Config, secret []byte) error {
+			ring, err := crypto.OpenKeyring(cfg.Crypto.KeyringFile, secret)
 			if err != nil {
+				return err
+			}
+			if err := withStack(ctx, cfg, func(s *stack.Stack) error { return note(ctx, s, control.KeyringRotated) }); err != nil {
 				return err
 			}
 			return ring.Rotate()
@@ -206,6 +212,22 @@ func newKeyring() *cobra.Command {
 	}
 	cmd.AddCommand(create, rotate)
 	return cmd
+}
+
+// note leaves a record of what a command does that no gateway sees.
+func note(ctx context.Context, s *stack.Stack, kind control.NoteKind) error {
+	own, err := s.Tenant(control.Tenant)
+	if err != nil {
+		return err
+	}
+	by := control.Actor{APIKey: "local:?"}
+	if who, err := user.Current(); err == nil {
+		by.APIKey = "local:" + who.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		by.APIKey += "@" + host
+	}
+	return control.New(own, control.Options{}).Note(ctx, by, kind, "", "")
 }
 
 func newVerify() *cobra.Command {

@@ -8,13 +8,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/loomgate/loomgate/cmd/gateway/internal/build"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
 	"github.com/loomgate/loomgate/spi"
 )
@@ -55,7 +55,7 @@ databases, or in SQLite files where none is configured.
 
 Begin with "gateway serve": it makes four SQLite files under ./loomgate-data, a tenant
 and a key, and prints a curl line that works.`,
-		Version:       version(),
+		Version:       build.Read().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -75,21 +75,6 @@ and a key, and prints a curl line that works.`,
 	add("admin", newTenants(), newAPIKeys(), newShards(), newWhere(), newAudit())
 	add("data", newExecutions(), newImport(), newExport(), newVerify())
 	return root
-}
-
-// version is what the build says of itself.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	version, dirty := info.Main.Version, ""
-	for _, s := range info.Settings {
-		if s.Key == "vcs.modified" && s.Value == "true" {
-			dirty = " (modified)"
-		}
-	}
-	return version + dirty
 }
 
 // A usageError is a command line that is wrong.

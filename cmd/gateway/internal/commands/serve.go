@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -46,10 +48,14 @@ func loadConfig(cmd *cobra.Command) (*config.Config, error) {
 
 // newLogger returns a logger that shows no API key.
 func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
-		level = slog.LevelInfo // the configuration has been checked
-	}
+	log, _ := newAdjustableLogger(w, cfg)
+	return log
+}
+
+// newAdjustableLogger is newLogger, with a level that can be changed.
+func newAdjustableLogger(w io.Writer, cfg config.Log) (*slog.Logger, *slog.LevelVar) {
+	level := new(slog.LevelVar) // info, if the configuration's is none: it has been checked
+	_ = level.UnmarshalText([]byte(cfg.Level))
 	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch v := a.Value.Any().(type) {
 		case string:
@@ -60,9 +66,9 @@ func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
 		return a
 	}}
 	if cfg.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, opts))
+		return slog.New(slog.NewJSONHandler(w, opts)), level
 	}
-	return slog.New(slog.NewTextHandler(w, opts))
+	return slog.New(slog.NewTextHandler(w, opts)), level
 }
 
 // wholeError is an error with what its text hides from callers.
@@ -93,16 +99,23 @@ makes a tenant named demo, and leaves a key for everything in admin.key there.`,
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(gcPercent)
 			}
-			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
-			return server.Run(cmd.Context(), server.Options{Config: cfg, Log: log, Serving: func(at server.Addresses) {
-				log.Info("serving", "grpc", at.GRPC.String(), "http", at.HTTP.String(), "shards", len(cfg.Shards))
-				if at.Admin != nil {
-					log.Info("metrics, profiles and health", "admin", at.Admin.String())
-				}
-				if cfg.Embedded() {
-					greeting.Print(cmd.OutOrStdout(), at.HTTP.String(), server.AdminKeyFile(cfg), server.DemoTenant)
-				}
-			}})
+			log, level := newAdjustableLogger(cmd.ErrOrStderr(), cfg.Log)
+			hangup := make(chan os.Signal, 1)
+			signal.Notify(hangup, syscall.SIGHUP)
+			defer signal.Stop(hangup)
+			return server.Run(cmd.Context(), server.Options{
+				Config: cfg, Log: log, Level: level, Hangup: hangup,
+				Load: func() (*config.Config, error) { return loadConfig(cmd) },
+				Serving: func(at server.Addresses) {
+					log.Info("serving", "grpc", at.GRPC.String(), "http", at.HTTP.String(), "shards", len(cfg.Shards))
+					if at.Admin != nil {
+						log.Info("metrics, profiles and health", "admin", at.Admin.String())
+					}
+					if cfg.Embedded() {
+						greeting.Print(cmd.OutOrStdout(), at.HTTP.String(), server.AdminKeyFile(cfg), server.DemoTenant)
+					}
+				},
+			})
 		},
 	}
 	addConfig(cmd)

@@ -8,7 +8,10 @@ import (
 
 // live are the settings that a running gateway takes over, by what their paths begin
 // with. All others need a restart.
-var live = []string{"identity", "limits.tenant", "log.level", "shards[].dsn", "shards[].dsn_file", "shards[].pool_size", "tls"}
+var live = []string{
+	"identity", "limits.tenant", "log.level", "shards[].dsn", "shards[].dsn_file", "shards[].pool_size",
+	"tls.cert_file", "tls.key_file", "tls.client_ca_file",
+}
 
 // Changes are the paths of settings that two configurations have different values of, in
 // their order.
@@ -30,7 +33,7 @@ func (c *Config) Compare(next *Config) (changes Changes) {
 		if reflect.DeepEqual(before[path], after[path]) {
 			continue
 		}
-		if isLive(path) && sameShards(c, next) {
+		if isLive(path) && sameShards(c, next) && c.TLS.Enabled() == next.TLS.Enabled() {
 			changes.Live = append(changes.Live, path)
 		} else {
 			changes.Restart = append(changes.Restart, path)
@@ -53,7 +56,9 @@ func (c *Config) values() (values map[string]any, paths []string) {
 
 func isLive(path string) bool {
 	pattern := anyElement(path)
-	return slices.ContainsFunc(live, func(p string) bool { return pattern == p || strings.HasPrefix(pattern, p+".") || strings.HasPrefix(pattern, p+"[") })
+	return slices.ContainsFunc(live, func(p string) bool {
+		return pattern == p || strings.HasPrefix(pattern, p+".") || strings.HasPrefix(pattern, p+"[")
+	})
 }
 
 // sameShards reports whether two configurations have the same shards in the same places,

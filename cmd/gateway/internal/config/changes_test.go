@@ -21,8 +21,10 @@ func TestWhatChangedIsTakenOverOrNeedsARestart(t *testing.T) {
 		"the log's level":   {func(c *config.Config) { c.Log.Level = "debug" }, []string{"log.level"}, nil},
 		"the log's format":  {func(c *config.Config) { c.Log.Format = "json" }, nil, []string{"log.format"}},
 		"a shard's address": {func(c *config.Config) { c.Shards[1].DSN = config.NewSecret("postgres://h/three") }, []string{"shards[1].dsn"}, nil},
-		"a shard more": {func(c *config.Config) { c.Shards = append(c.Shards, config.Shard{Name: "c"}) }, nil,
-			[]string{"shards[2].name", "shards[2].dsn", "shards[2].dsn_file", "shards[2].sqlite", "shards[2].pool_size", "shards[2].behind_pooler"}},
+		"a shard more": {
+			func(c *config.Config) { c.Shards = append(c.Shards, config.Shard{Name: "c"}) }, nil,
+			[]string{"shards[2].name", "shards[2].dsn", "shards[2].dsn_file", "shards[2].sqlite", "shards[2].pool_size", "shards[2].behind_pooler"},
+		},
 		"both kinds": {func(c *config.Config) { c.Log.Level, c.HTTP.Listen = "warn", "127.0.0.1:80" }, []string{"log.level"}, []string{"http.listen"}},
 	} {
 		next := base

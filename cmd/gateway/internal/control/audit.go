@@ -25,11 +25,12 @@ type Action struct {
 type NoteKind string
 
 // Note leaves an action of an operator in the audit trail: before it is done, so that no
-// action is without its record. The execution is "" if it is about the whole tenant. The
-// error is a [NotFoundError] if there is no such tenant.
+// action is without its record. The execution is "" if it is about the whole tenant, and so
+// is the tenant if it is about no one tenant. The error is a [NotFoundError] if there is no
+// such tenant.
 func (r *Records) Note(ctx context.Context, by Actor, kind NoteKind, tenant spi.TenantName, execution spi.ExecutionID) error {
 	_, err := r.change(ctx, by, func(s *state) (decision, error) {
-		if _, found := s.tenants.Get(tenant); !found {
+		if _, found := s.tenants.Get(tenant); !found && tenant != "" {
 			return decision{}, &NotFoundError{"tenant", string(tenant)}
 		}
 		return decision{kind: string(kind), record: record{Tenant: tenant, Execution: execution}}, nil

@@ -10,7 +10,9 @@ import (
 
 // An Actor is who makes a change.
 type Actor struct {
-	APIKey  string // the id of the API key, or what acts in its place, such as "init"
+	// APIKey is the id of the API key, or what acts in its place: jwt:ISSUER:SUBJECT,
+	// certificate:NAME, local:USER@HOST for a command beside the databases, "init".
+	APIKey  string
 	Address string // where the client is; "" if it is this process
 }
 

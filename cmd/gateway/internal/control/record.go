@@ -21,6 +21,8 @@ const (
 	TenantKeyRotated  NoteKind = "TenantKeyRotated"
 	TenantShredded    NoteKind = "TenantShredded"
 	ExecutionShredded NoteKind = "ExecutionShredded"
+	ConfigReloaded    NoteKind = "ConfigReloaded"
+	KeyringRotated    NoteKind = "KeyringRotated"
 )
 
 // version is the highest one of a payload that this build knows. A new field that may

@@ -85,6 +85,7 @@ var folds = map[string]func(*state, *record, time.Time){
 	string(TenantKeyRotated):  nothing,
 	string(TenantShredded):    nothing,
 	string(ExecutionShredded): nothing,
+	string(ConfigReloaded):    nothing,
 }
 
 // nothing is what an action that is only noted changes.

@@ -78,6 +78,11 @@ func inspectPostgres(ctx context.Context, shard config.Shard) (findings []Findin
 	tell := func(subject string, severity Severity, format string, args ...any) {
 		findings = append(findings, Finding{shard.Name, subject, severity, fmt.Sprintf(format, args...)})
 	}
+	if shard.VerifiesServer() {
+		tell("tls", OK, "the server is verified, or on this machine")
+	} else {
+		tell("tls", Warning, "whoever stands between can pose as the server: give sslmode=verify-full, and sslrootcert, in the DSN")
+	}
 	conn, err := connect(ctx, shard)
 	if err != nil {
 		tell("connection", Bad, "%v", err)

@@ -31,14 +31,15 @@ type certificate struct {
 // lookAgain is how far apart two looks at the files are.
 const lookAgain = time.Second
 
-// serverTLS returns the configuration of both listeners, nil without TLS.
-func serverTLS(files config.TLS, log *slog.Logger) (*tls.Config, error) {
+// serverTLS returns the configuration of both listeners and its certificate, nil without
+// TLS.
+func serverTLS(files config.TLS, log *slog.Logger) (*tls.Config, *certificate, error) {
 	if !files.Enabled() {
-		return nil, nil
+		return nil, nil, nil
 	}
-	c := &certificate{files: files, log: log}
-	if err := c.load(); err != nil {
-		return nil, err
+	c, err := readCertificate(files, log)
+	if err != nil {
+		return nil, nil, err
 	}
 	secure := &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -53,7 +54,7 @@ func serverTLS(files config.TLS, log *slog.Logger) (*tls.Config, error) {
 	case config.ClientAuthRequired:
 		secure.ClientAuth = tls.RequireAndVerifyClientCert
 	default:
-		return secure, nil
+		return secure, c, nil
 	}
 	secure.NextProtos = []string{"h2", "http/1.1"} // the listeners would only add theirs to the configuration around this
 	asking := secure.Clone()
@@ -62,7 +63,19 @@ func serverTLS(files config.TLS, log *slog.Logger) (*tls.Config, error) {
 		_, config.ClientCAs = c.current()
 		return config, nil
 	}
-	return secure, nil
+	return secure, c, nil
+}
+
+func readCertificate(files config.TLS, log *slog.Logger) (*certificate, error) {
+	c := &certificate{files: files, log: log}
+	return c, c.load()
+}
+
+// become takes over what another was read as, and its files.
+func (c *certificate) become(other *certificate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.files, c.read, c.clients, c.stamps, c.looked = other.files, other.read, other.clients, other.stamps, time.Time{}
 }
 
 // current returns the certificate and the clients' authorities as their files are. Files

@@ -55,7 +55,7 @@ func TestACertificateIsReadAgainWhenItsFilesHaveChanged(t *testing.T) {
 		secondCert, secondKey := issue(t, 2)
 		replace(files.CertFile, firstCert)
 		replace(files.KeyFile, firstKey)
-		secure, err := serverTLS(files, slog.New(slog.DiscardHandler))
+		secure, _, err := serverTLS(files, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,25 +5,61 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
+	"sync"
+	"sync/atomic"
 
 	"github.com/loomgate/loomgate/cmd/gateway/internal/auth"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
 )
 
-// authenticator returns what finds out who calls, of the kinds that are configured.
-func (s *server) authenticator() (auth.Authenticator, error) {
-	chain := auth.Chain{APIKeys: auth.APIKeys(s.records)}
-	identity, options := s.Config.Identity, auth.Options{Log: s.Log}
-	if len(identity.Providers) > 0 {
-		tokens, err := auth.NewTokens(s.records, identity.Providers, options)
-		if err != nil {
-			return nil, err
+// An identity is what finds out who calls. It can be replaced while calls are made.
+type identity struct {
+	chain atomic.Pointer[auth.Chain]
+
+	stop    context.CancelFunc // of what keeps the providers' keys fresh; nil: it does not run
+	running sync.WaitGroup
+}
+
+// Authenticate implements [auth.Authenticator].
+func (i *identity) Authenticate(ctx context.Context, brought auth.Credentials) (auth.Identity, error) {
+	return i.chain.Load().Authenticate(ctx, brought)
+}
+
+// newChain returns what authenticates by the kinds of credentials that are configured.
+func (s *server) newChain(cfg config.Identity) (chain *auth.Chain, tokens *auth.Tokens, err error) {
+	chain = &auth.Chain{APIKeys: auth.APIKeys(s.records)}
+	options := auth.Options{Log: s.Log}
+	if len(cfg.Providers) > 0 {
+		if tokens, err = auth.NewTokens(s.records, cfg.Providers, options); err != nil {
+			return nil, nil, err
 		}
-		s.tokens, chain.Tokens = tokens, tokens
+		chain.Tokens = tokens
 	}
-	if len(identity.Certificates) > 0 {
-		chain.Certificates = auth.Certificates(s.records, identity.Certificates, options)
+	if len(cfg.Certificates) > 0 {
+		chain.Certificates = auth.Certificates(s.records, cfg.Certificates, options)
 	}
-	return chain, nil
+	return chain, tokens, nil
+}
+
+// use goes on with another chain, and keeps the keys of its providers fresh until ctx
+// ends. It is called by one goroutine at a time.
+func (i *identity) use(ctx context.Context, chain *auth.Chain, tokens *auth.Tokens) {
+	i.chain.Store(chain)
+	if i.stop != nil {
+		i.stop()
+	}
+	ctx, i.stop = context.WithCancel(ctx)
+	if tokens != nil {
+		i.running.Go(func() { tokens.Run(ctx) })
+	}
+}
+
+// close ends what use has begun.
+func (i *identity) close() {
+	if i.stop != nil {
+		i.stop()
+	}
+	i.running.Wait()
 }
 
 // verified returns the client's certificate of a connection, if it brought one: one that

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,14 @@ type Options struct {
 
 	// Serving, if there is one, is called once the listeners are open.
 	Serving func(Addresses)
+
+	// Load reads the configuration again; nil: it cannot be. It is asked to when Hangup
+	// yields, or by an operator.
+	Load   func() (*config.Config, error)
+	Hangup <-chan os.Signal
+
+	// Level is the log's, which a reload may change; nil: it does not.
+	Level *slog.LevelVar
 }
 
 // Addresses are where a server listens. Admin is nil where there is no admin port.
@@ -62,10 +71,15 @@ func Run(ctx context.Context, o Options) (err error) {
 
 type server struct {
 	Options
-	stack   *stack.Stack
-	records *control.Records
-	callers *callers
-	tokens  *auth.Tokens // nil: no identity provider is trusted
+	stack    *stack.Stack
+	records  *control.Records
+	callers  *callers
+	identity identity
+	first    struct { // what identity begins with
+		chain  *auth.Chain
+		tokens *auth.Tokens
+	}
+	certificate *certificate // nil: there is no TLS
 
 	telemetry *telemetry.Telemetry
 	calls     *telemetry.Calls
@@ -77,6 +91,8 @@ type server struct {
 	health *health.Server
 	http   *http.Server
 	admin  *http.Server // nil: there is no admin port
+
+	reloads reloads
 
 	background context.CancelFunc
 	running    sync.WaitGroup
@@ -114,11 +130,10 @@ func (s *server) open(ctx context.Context) (err error) {
 			return fmt.Errorf("make the first tenant and key: %w", err)
 		}
 	}
-	who, err := s.authenticator()
-	if err != nil {
+	if s.first.chain, s.first.tokens, err = s.newChain(s.Config.Identity); err != nil {
 		return err
 	}
-	s.callers = &callers{auth: who, tenant: s.stack.Tenant, log: s.Log}
+	s.callers = &callers{auth: &s.identity, tenant: s.stack.Tenant, log: s.Log}
 	if err := s.build(); err != nil {
 		return err
 	}
@@ -127,13 +142,14 @@ func (s *server) open(ctx context.Context) (err error) {
 
 // build makes the two servers.
 func (s *server) build() error {
-	secure, err := serverTLS(s.Config.TLS, s.Log)
+	secure, certificate, err := serverTLS(s.Config.TLS, s.Log)
 	if err != nil {
 		return err
 	}
+	s.certificate = certificate
 	api := apiserver.New(s.callers.resolve, s.Log)
 	service := &admin.Service{
-		Records: s.records, Stack: s.stack, Admit: s.callers.admit,
+		Records: s.records, Stack: s.stack, Admit: s.callers.admit, Reload: s.reload,
 		Status: func(ctx context.Context, err error) error { return api.Status(ctx, err, true) },
 	}
 	size := int(s.Config.Limits.MaxMessage)
@@ -210,9 +226,9 @@ func (s *server) serve(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.background = cancel
 	s.running.Go(func() { s.records.Run(background) })
-	if s.tokens != nil {
-		s.running.Go(func() { s.tokens.Run(background) })
-	}
+	s.identity.use(background, s.first.chain, s.first.tokens)
+	s.reloads.background = background
+	s.running.Go(func() { s.reloadOnHangup(background) })
 	s.running.Go(func() { s.watchShards(background) })
 
 	failed := make(chan error, 2)
@@ -280,6 +296,7 @@ func (s *server) close() error {
 		s.admin.Close()
 	}
 	s.running.Wait()
+	s.identity.close()
 	defer s.stopTelemetry() // after the stack, whose last spans it sends
 	if s.stack == nil {
 		return nil

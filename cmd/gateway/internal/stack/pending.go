@@ -30,6 +30,8 @@ type pending struct {
 	tried   time.Time
 	err     error // of the last try
 	release func()
+
+	releasing sync.WaitGroup // of what was replaced
 }
 
 // openTimeout is how long a try to open may take.
@@ -91,9 +93,28 @@ func (p *pending) lastError() error {
 	return p.err
 }
 
+// replace goes on with another database: that of store, or if it is nil what open opens.
+// The one before is closed when the calls to it have come back.
+func (p *pending) replace(open opener, store *spi.Store, release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == errClosed { //nolint:errorlint // it is that one
+		if release != nil {
+			release()
+		}
+		return
+	}
+	if old := p.release; old != nil {
+		p.releasing.Go(old)
+	}
+	p.open, p.release, p.err = open, release, nil
+	p.ready.Store(store)
+}
+
 // close waits for a try under way, closes the database if it was opened, and lets nobody
 // open it again.
 func (p *pending) close() {
+	defer p.releasing.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.err = errClosed

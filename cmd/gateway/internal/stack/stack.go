@@ -42,7 +42,8 @@ type Stack struct {
 	// Keys rotates and shreds; nil where nothing is encrypted.
 	Keys *crypto.Keys
 
-	shared *spi.Store
+	shared  *spi.Store
+	options Options // its Config is as it was last taken over
 }
 
 // Placement is the configuration's, as the shards know it.
@@ -58,7 +59,7 @@ func Placement(cfg *config.Config) sharded.Placement {
 func Open(ctx context.Context, o Options) (*Stack, error) { return open(ctx, o, true) }
 
 func open(ctx context.Context, o Options, awaitMissing bool) (_ *Stack, err error) {
-	s := &Stack{}
+	s := &Stack{options: o}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
