@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres tour accept drill test test-matrix check prove bench bench-quick bench-check fuzz fmt clean lint tidy generated vulnerabilities
+.PHONY: help run run-postgres tour accept drill test test-matrix check prove bench bench-quick bench-check release release-check fuzz fmt clean lint tidy generated vulnerabilities
 
 FUZZTIME ?= 20s
 DATA ?=
@@ -38,6 +38,7 @@ test: ## Run every test under the race detector
 	@go test -timeout 20m ./decorators
 	@cd decorators/crypto/vault && go test -race ./...
 	@cd bench && go test ./...
+	@cd deploy && go test ./...
 
 check: lint tidy generated vulnerabilities ## Check format, lint, modules, generated code, vulnerabilities
 
@@ -57,6 +58,13 @@ bench-quick: ## Compare, with a short look (five minutes)
 
 bench-check: ## List the targets that the last make bench missed
 	@go run -C bench . -check .
+
+release: ## Build the gateway as it is released, and the list of what is in it
+	@deploy/build .bin/gateway
+	@go -C tools tool cyclonedx-gomod bin -json -output ../.bin/gateway.cdx.json ../.bin/gateway
+
+release-check: ## Show that two builds of the gateway are the same bytes
+	@deploy/reproduce
 
 fuzz: ## Run every fuzz target for FUZZTIME (20s)
 	@go test -list '^Fuzz' ./... | \
@@ -86,6 +94,7 @@ tidy:
 	@go mod tidy -C tools -diff
 	@go mod tidy -C decorators/crypto/vault -diff
 	@go mod tidy -C bench -diff
+	@go mod tidy -C deploy -diff
 
 generated:
 	@go generate ./...

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,11 +16,15 @@ import (
 
 func TestKeysAreFetchedAgainAndSoonerAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		begin, down := time.Now(), false
+		begin := time.Now()
+		var down atomic.Bool
+		var mu sync.Mutex
 		var at []time.Duration
 		s := newKeySet(func(context.Context) (*publicKeys, error) {
+			mu.Lock()
 			at = append(at, time.Since(begin))
-			if down {
+			mu.Unlock()
+			if down.Load() {
 				return nil, errors.New("down")
 			}
 			return &publicKeys{byID: map[string][]jose.JSONWebKey{"a": {{}}}}, nil
@@ -31,23 +38,20 @@ func TestKeysAreFetchedAgainAndSoonerAfterAFailure(t *testing.T) {
 		want := func(more ...time.Duration) {
 			t.Helper()
 			synctest.Wait()
-			if len(at) != len(more) {
-				t.Fatalf("fetched at %v, not %v", at, more)
-			}
-			for i := range at {
-				if at[i] != more[i] {
-					t.Errorf("fetched at %v, not %v", at, more)
-				}
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(at, more) {
+				t.Errorf("fetched at %v, not %v", at, more)
 			}
 		}
 		want(0)
-		down = true
+		down.Store(true)
 		time.Sleep(12 * time.Minute)
 		want(0, 10*time.Minute, 11*time.Minute, 12*time.Minute)
 		if keys, err := s.with(ctx, "a"); err != nil || len(keys.byID["a"]) != 1 {
 			t.Errorf("while the provider is down: %v, %v", keys, err)
 		}
-		down = false
+		down.Store(false)
 		time.Sleep(10 * time.Minute)
 		want(0, 10*time.Minute, 11*time.Minute, 12*time.Minute, 13*time.Minute)
 		cancel()

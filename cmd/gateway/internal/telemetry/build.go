@@ -2,30 +2,21 @@ package telemetry
 
 import (
 	"context"
-	"runtime/debug"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/loomgate/loomgate/cmd/gateway/internal/build"
 )
 
 // version is the build's.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
-}
+func version() string { return build.Read().Version }
 
 // buildInfo is a metric that is always 1, for the labels that it has.
 func buildInfo(meter metric.Meter) error {
-	labels := []attribute.KeyValue{attribute.String("version", version())}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		labels = append(labels, attribute.String("go_version", info.GoVersion))
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				labels = append(labels, attribute.String("revision", s.Value))
-			}
-		}
+	info := build.Read()
+	labels := []attribute.KeyValue{
+		attribute.String("version", info.Version), attribute.String("go_version", info.GoVersion), attribute.String("revision", info.Commit),
 	}
 	set := metric.WithAttributes(labels...)
 	_, err := meter.Int64ObservableGauge("loomgate.build.info", metric.WithDescription("1, for its labels: what was built from what."),
