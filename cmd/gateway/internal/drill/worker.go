@@ -98,8 +98,20 @@ func (w *worker) close() {
 	}
 }
 
-// stored reads everything of the tenant.
-func (w *worker) stored(ctx context.Context) (map[spi.ExecutionID][]spi.EventID, error) {
+// stored reads everything of the tenant, however long it takes until all shards answer
+// again.
+func (w *worker) stored(ctx context.Context) (all map[spi.ExecutionID][]spi.EventID, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		all, err = w.read(ctx)
+		if _, unavailable := errors.AsType[*spi.UnavailableError](err); !unavailable || pause(ctx, 100*time.Millisecond) != nil {
+			return all, err
+		}
+	}
+}
+
+func (w *worker) read(ctx context.Context) (map[spi.ExecutionID][]spi.EventID, error) {
 	store := w.clients[0].Store()
 	all := map[spi.ExecutionID][]spi.EventID{}
 	for after := ""; ; {
