@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres tour accept drill test test-matrix check prove bench bench-quick bench-check release release-check fuzz fmt clean lint tidy generated vulnerabilities
+.PHONY: help run run-postgres tour accept drill sim test test-matrix check prove bench bench-quick bench-check release release-check fuzz fmt clean lint tidy generated vulnerabilities
 
 FUZZTIME ?= 20s
 DATA ?=
@@ -30,6 +30,9 @@ accept: ## Prove the gateway as a whole, on the logs in DATA or on made ones
 
 drill: ## Kill shards, gateways and connections under load for two minutes; nothing may be lost
 	@go run ./cmd/gateway/internal/drill
+
+sim: ## Simulate the runtime: every interleaving of two resumers, 10,000 seeds of five nodes
+	@go run ./internal/sim/cmd/sim -seeds 10000
 
 # The compositions of layers run the kit some hundred times, and go without the race
 # detector: each layer has been through it alone. Checking the pointers of C code that was translated to Go takes a third of its tests' time.
