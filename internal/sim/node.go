@@ -55,6 +55,11 @@ func (n *node) boot() (err error) {
 		Backoff: timers.Backoff{Random: n.world.random.Float64},
 		Now:     func() time.Time { return n.world.now },
 		Body:    n.body,
+		OnError: func(err error) {
+			if e, ok := errors.AsType[*timers.ExhaustedError](err); ok {
+				n.world.exhausted[e.Execution] = true
+			}
+		},
 	})
 	if err != nil {
 		return err
@@ -173,6 +178,9 @@ func (n *node) everything(ctx context.Context) {
 	}
 	for id := range n.world.executions(ctx) {
 		n.takeOver(ctx, id)
+		if !n.world.exhausted[id] {
+			continue // recovery is for what was left to it, and would hide what was lost
+		}
 		if _, err := n.timers.Restore(ctx, id); err != nil {
 			n.world.broken("timers are restored: %w", err)
 		}

@@ -61,11 +61,12 @@ type world struct {
 	nodes   []*node
 	late    []func() // requests that arrive once more, or late
 
-	parents []spi.ExecutionID
-	letters []*letter
-	owner   map[spi.ExecutionID]*task // who resumed, started or took over last
-	redrive map[rowKey]int            // the attempt of each redrive row
-	err     error                     // the first sentence that is broken
+	parents   []spi.ExecutionID
+	letters   []*letter
+	owner     map[spi.ExecutionID]*task // who resumed, started or took over last
+	exhausted map[spi.ExecutionID]bool  // those that were left to recovery
+	redrive   map[rowKey]int            // the attempt of each redrive row
+	err       error                     // the first sentence that is broken
 }
 
 const nodeCount = 5
@@ -76,7 +77,7 @@ func Run(seed uint64, control Control) (fingerprint uint64, err error) {
 	w := &world{
 		random: rand.New(rand.NewPCG(seed, 0)), contested: seed%3 == 0,
 		now: epoch, latest: epoch,
-		owner: map[spi.ExecutionID]*task{}, redrive: map[rowKey]int{},
+		owner: map[spi.ExecutionID]*task{}, redrive: map[rowKey]int{}, exhausted: map[spi.ExecutionID]bool{},
 	}
 	ctx := context.Background()
 	if err := w.build(ctx, control); err != nil {
