@@ -73,7 +73,7 @@ and a key, and prints a curl line that works.`,
 	}
 	add("server", newServe(), newInit(), newMigrate(), newBackfill(), newCheck(), newConfig(), newKeyring())
 	add("admin", newTenants(), newAPIKeys(), newShards(), newWhere(), newAudit())
-	add("data", newExecutions(), newImport(), newExport(), newVerify())
+	add("data", newExecutions(), newImport(), newExport(), newRetention(), newVerify())
 	return root
 }
 
