@@ -139,7 +139,7 @@ func pagesOf(ctx context.Context, b *bench, s *server, name string, ids []string
 		}
 		rows = append(rows, []string{p.name, page, against, fmt.Sprintf("%.0f", medianOf(passTimes[i])*1000), fmt.Sprintf("%.2f", neighbours(passTimes[i], passTimes[0]))})
 	}
-	b.report.say("%s. Each way first listed every id once, in code point order.\n", name)
+	b.report.say("%s. Each way first listed the ids of up to 100 pages, each once, in code point order; each pass finds all.\n", name)
 	b.report.table([]string{"", "ms a page of 1,000", "against unsharded", "ms a pass", "against unsharded"}, rows)
 	for i, p := range pagers[1:] {
 		if p.page != nil {
@@ -161,10 +161,13 @@ func neighbours(a, b []float64) float64 {
 	return medianOf(ratios)
 }
 
+// checked is how many pages rightPages looks at.
+const checked = 100
+
 // rightPages checks that pages one after the other hold every id once, in order.
 func rightPages(ctx context.Context, p pager, ids []string) error {
 	after, at := "", 0
-	for {
+	for range checked {
 		page, err := p.page(ctx, after)
 		if err != nil {
 			return err
@@ -173,12 +176,12 @@ func rightPages(ctx context.Context, p pager, ids []string) error {
 			return fmt.Errorf("the page after %q is not what is there", after)
 		}
 		if at += len(page); len(page) < pageLimit {
-			break
+			if at != len(ids) {
+				return fmt.Errorf("%d of %d ids are listed", at, len(ids))
+			}
+			return nil
 		}
 		after = page[len(page)-1]
-	}
-	if at != len(ids) {
-		return fmt.Errorf("%d of %d ids are listed", at, len(ids))
 	}
 	return nil
 }
@@ -347,19 +350,17 @@ func (a *arena) filled(ctx context.Context, ids []string, slot func(id string) (
 	return f, pool, err
 }
 
-// foreign makes a coordinator: a plan that is kept, and partitions by slot that are foreign tables, so that a
+// foreign makes a coordinator: partitions by slot that are foreign tables, so that a
 // page is a Merge Append of what the shards have sorted.
 func (a *arena) foreign(ctx context.Context, pools []*pgxpool.Pool) (pager, error) {
-	pool, err := a.pool(ctx, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET plan_cache_mode = force_generic_plan', current_database()); END $$;
-CREATE EXTENSION postgres_fdw; CREATE TABLE executions (execution_id text COLLATE "C" NOT NULL, slot integer NOT NULL, live boolean NOT NULL) PARTITION BY RANGE (slot)`)
+	pool, err := a.pool(ctx, `CREATE EXTENSION postgres_fdw; CREATE TABLE executions (execution_id text COLLATE "C" NOT NULL, slot integer NOT NULL, live boolean NOT NULL) PARTITION BY RANGE (slot)`)
 	if err != nil {
 		return pager{}, err
 	}
-	pool.Reset() // connections that know of the setting
 	a.cleanup(pool.Close)
 	for i, shard := range pools {
 		c := shard.Config().ConnConfig
-		_, err := pool.Exec(ctx, fmt.Sprintf(`CREATE SERVER s%[1]d FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '%[2]s', port '%[3]d', dbname '%[4]s', fetch_size '%[5]d', use_remote_estimate 'true');
+		_, err := pool.Exec(ctx, fmt.Sprintf(`CREATE SERVER s%[1]d FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '%[2]s', port '%[3]d', dbname '%[4]s', fetch_size '%[5]d', use_remote_estimate 'false');
 CREATE USER MAPPING FOR CURRENT_USER SERVER s%[1]d OPTIONS (user '%[6]s');
 CREATE FOREIGN TABLE executions_%[1]d PARTITION OF executions FOR VALUES FROM (%[7]d) TO (%[8]d) SERVER s%[1]d OPTIONS (schema_name 'loomgate', table_name 'executions')`,
 			i, c.Host, c.Port, c.Database, foreignFetch, c.User, i*spi.HashSlots/pageShards, (i+1)*spi.HashSlots/pageShards), pgx.QueryExecModeSimpleProtocol)
@@ -367,11 +368,14 @@ CREATE FOREIGN TABLE executions_%[1]d PARTITION OF executions FOR VALUES FROM (%
 			return pager{}, err
 		}
 	}
+	if _, err := pool.Exec(ctx, "ANALYZE executions"); err != nil { // what the planner knows of the shards
+		return pager{}, err
+	}
 	page := func(ctx context.Context, after string) ([]string, error) {
-		return readPage(ctx, pool, `SELECT execution_id FROM executions WHERE live AND execution_id > $1 COLLATE "C" ORDER BY execution_id COLLATE "C" LIMIT $2`, after)
+		return readPage(ctx, pool, `SELECT execution_id FROM executions WHERE live AND execution_id > $1 ORDER BY execution_id LIMIT $2`, after)
 	}
 	return pager{fmt.Sprintf("postgres_fdw, Merge Append, fetch_size %d", foreignFetch), page, func(ctx context.Context) (n int, err error) {
-		rows, err := pool.Query(ctx, `SELECT execution_id FROM executions WHERE live ORDER BY execution_id COLLATE "C"`)
+		rows, err := pool.Query(ctx, `SELECT execution_id FROM executions WHERE live ORDER BY execution_id`)
 		if err != nil {
 			return 0, err
 		}
