@@ -44,7 +44,7 @@ var allowed = map[string]*regexp.Regexp{
 	"error_type":               regexp.MustCompile(`^[a-z_]+$`),
 	"version":                  regexp.MustCompile(`^[-+().\w ]+$`),
 	"go_version":               regexp.MustCompile(`^go1`),
-	"revision":                 regexp.MustCompile(`^[0-9a-f]{40}$`),
+	"revision":                 regexp.MustCompile(`^([0-9a-f]{40}|unknown)$`), // built from no checkout
 }
 
 // attack sends what a caller may think up, each round another.
