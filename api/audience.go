@@ -43,7 +43,7 @@ func (a Audience) mask(err, whole error) error {
 		case *spi.InvalidArgumentError, *spi.UnsupportedError, *spi.NotFoundError, *spi.ConflictError,
 			*spi.RefVersionError, *spi.LeaseHeldError, *spi.LeaseLostError, *spi.KeyMismatchError,
 			*spi.StaleFenceError, *spi.IncarnationError, *spi.ShreddedError, *spi.TooLargeError,
-			*spi.TruncatedError, *spi.RangeError:
+			*spi.TruncatedError, *spi.RangeError, *spi.ThrottledError:
 			return e
 
 		case *spi.MisroutedError, *spi.SlotMovingError, *spi.CoverageError:

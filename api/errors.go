@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/loomgate/loomgate/spi"
 
@@ -57,6 +58,8 @@ func encodeOwn(err error, depth int) (*pb.Error, codes.Code) {
 	case *spi.UnavailableError:
 		cause, _ := encodeError(e.Cause, depth)
 		return &pb.Error{Kind: &pb.Error_Unavailable{Unavailable: &pb.UnavailableError{Cause: cause}}}, codes.Unavailable
+	case *spi.ThrottledError:
+		return &pb.Error{Kind: &pb.Error_Throttled{Throttled: &pb.ThrottledError{Limit: e.Limit, RetryAfter: durationpb.New(e.RetryAfter)}}}, codes.ResourceExhausted
 	case *spi.InternalError:
 		m := &pb.InternalError{}
 		if incident, ok := e.Cause.(*IncidentError); ok { //nolint:errorlint // nothing may stand around it
@@ -152,6 +155,9 @@ func decodeError(m *pb.Error, depth int) error {
 		return &spi.AmbiguousError{Execution: spi.ExecutionID(k.Ambiguous.GetExecution()), Cause: decodeCause(k.Ambiguous.GetCause(), depth)}
 	case *pb.Error_Unavailable:
 		return &spi.UnavailableError{Cause: decodeCause(k.Unavailable.GetCause(), depth)}
+	case *pb.Error_Throttled:
+		after, _ := decodeDuration("", k.Throttled.GetRetryAfter())
+		return &spi.ThrottledError{Limit: k.Throttled.GetLimit(), RetryAfter: after}
 	case *pb.Error_Internal:
 		return &spi.InternalError{Cause: &IncidentError{k.Internal.GetIncident()}}
 	case *pb.Error_InvalidArgument:

@@ -38,6 +38,7 @@ var exampleErrors = []error{
 	&spi.TruncatedError{Execution: "e", Floor: 4},
 	&spi.AmbiguousError{Execution: "e", Cause: context.Canceled},
 	&spi.UnavailableError{Cause: context.DeadlineExceeded},
+	&spi.ThrottledError{Limit: "bytes a second", RetryAfter: 1500 * time.Millisecond},
 	&spi.InternalError{Cause: &api.IncidentError{ID: "i1"}},
 	&spi.NotFoundError{What: "ref", Name: "r"},
 	&spi.RangeError{Execution: "e", Head: 4},

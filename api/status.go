@@ -2,9 +2,13 @@ package api
 
 import (
 	"context"
+	"errors"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/loomgate/loomgate/spi"
 
@@ -13,11 +17,16 @@ import (
 
 // ErrorStatus returns err as the status of a failed call, told to an audience: a
 // code that is right for clients that know nothing else, and the error itself as a
-// detail.
+// detail. A throttled call's status says when to retry also as gRPC's clients know it,
+// in a google.rpc.RetryInfo.
 func ErrorStatus(err error, to Audience) *status.Status {
 	m, code := encodeError(to.Mask(err), 0)
 	st := status.New(code, DecodeError(m).Error())
-	if detailed, err := st.WithDetails(m); err == nil {
+	details := []protoadapt.MessageV1{m}
+	if throttled, ok := errors.AsType[*spi.ThrottledError](err); ok && code == codes.ResourceExhausted {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(throttled.RetryAfter)})
+	}
+	if detailed, err := st.WithDetails(details...); err == nil {
 		return detailed
 	}
 	return st

@@ -37,7 +37,8 @@
 // [UnsupportedError] where it is not offered and [InvalidArgumentError] where a
 // request breaks a rule, both before any I/O; [MisroutedError] and
 // [SlotMovingError] for a call that a layer has routed, or should have;
-// [UnavailableError] where the store cannot answer now; [ShardError] around any of
+// [UnavailableError] where the store cannot answer now; [ThrottledError] where a layer
+// holds the caller to a limit; [ShardError] around any of
 // them, where a layer knows which shard it was; for a write, [AmbiguousError] when
 // the outcome can no longer be known; and the context's own error.
 //

@@ -128,6 +128,20 @@ func (e *UnavailableError) Error() string { return fmt.Sprintf("unavailable: %v"
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Cause }
 
+// A ThrottledError says that the caller is over a limit of its own, and that nothing has
+// changed: the same request may be sent again, after a while.
+type ThrottledError struct {
+	Limit string // such as "requests a second" or "calls in flight"
+
+	// RetryAfter is how long to wait before the request is sent again: sooner it would be
+	// refused, or has little chance. It may be refused again after it.
+	RetryAfter time.Duration
+}
+
+func (e *ThrottledError) Error() string {
+	return fmt.Sprintf("over the limit of %s: retry after %v", e.Limit, e.RetryAfter)
+}
+
 // An InternalError hides an error that is not of this package, which may hold an
 // inner name or a value. The cause is there for an operator's log, and is found
 // neither by errors.As nor by errors.Is, except that of a context.

@@ -96,6 +96,7 @@ func (e *LeaseLostError) rename(f func(string) string) error {
 
 func (e *InvalidArgumentError) rename(func(string) string) error { return e }
 func (e *UnsupportedError) rename(func(string) string) error     { return e }
+func (e *ThrottledError) rename(func(string) string) error       { return e }
 func (e *InternalError) rename(func(string) string) error        { return e }
 func (e *MisroutedError) rename(func(string) string) error       { return e }
 func (e *SlotMovingError) rename(func(string) string) error      { return e }

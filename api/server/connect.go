@@ -3,11 +3,14 @@ package server
 import (
 	"context"
 	"errors"
+	"math"
+	"strconv"
 
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connecthttp"
 	"connectrpc.com/connect/v2/connectproto"
 	"connectrpc.com/grpcreflect/v2"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -55,12 +58,28 @@ func answerStatus(next connect.ServerFunc) connect.ServerFunc {
 			return err
 		}
 		answer := connect.NewError(connect.Code(st.Code()), st.Message())
+		sayRetryAfter(ctx, st)
 		for _, detail := range st.Proto().GetDetails() {
 			if d, err := connectproto.NewErrorDetail(detail); err == nil {
 				answer = answer.WithDetail(d)
 			}
 		}
 		return answer
+	}
+}
+
+// sayRetryAfter makes a header of what a status says about when to retry, in whole
+// seconds: nobody is asked to come too early.
+func sayRetryAfter(ctx context.Context, st *status.Status) {
+	info, ok := connect.CallInfoForServerContext(ctx)
+	if !ok {
+		return
+	}
+	for _, detail := range st.Details() {
+		if retry, ok := detail.(*errdetails.RetryInfo); ok {
+			seconds := math.Ceil(retry.GetRetryDelay().AsDuration().Seconds())
+			info.ResponseHeader().Set("Retry-After", strconv.FormatFloat(seconds, 'f', 0, 64))
+		}
 	}
 }
 

@@ -90,6 +90,7 @@ func TestAnAnswerThatProvesNothingLeavesALostAppendAmbiguous(t *testing.T) {
 		{&spi.TruncatedError{Execution: "e", Floor: 2}, false},
 		{&spi.UnavailableError{Cause: context.DeadlineExceeded}, false},
 		{&spi.UnsupportedError{Cap: spi.CapEvents}, false},
+		{&spi.ThrottledError{Limit: "requests a second", RetryAfter: time.Second}, false},
 	} {
 		answer := api.ErrorStatus(&spi.OpError{Op: "Append", Err: c.answer}, api.Audience{Operator: true}).Err()
 		store := open(t, serve(t, newMemory(t), hooked(func(call hookedCall) (any, error) {

@@ -49,6 +49,7 @@ var errorClasses = []struct {
 	{reflect.TypeFor[*spi.ShreddedError](), "shredded"},
 	{reflect.TypeFor[*spi.SlotMovingError](), "slot_moving"},
 	{reflect.TypeFor[*spi.StaleFenceError](), "stale_fence"},
+	{reflect.TypeFor[*spi.ThrottledError](), "throttled"},
 	{reflect.TypeFor[*spi.TooLargeError](), "too_large"},
 	{reflect.TypeFor[*spi.TruncatedError](), "truncated"},
 	{reflect.TypeFor[*spi.UnavailableError](), "unavailable"},

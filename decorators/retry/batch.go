@@ -3,6 +3,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/loomgate/loomgate/spi"
 )
@@ -17,7 +18,7 @@ func (r *retry) AppendBatch(ctx context.Context, req spi.AppendBatchRequest) (sp
 		if len(b.open) == 0 {
 			break
 		}
-		if err := tries.next(ctx); err != nil {
+		if err := tries.next(ctx, b.tooEarly()); err != nil {
 			b.giveUp(err)
 			break
 		}
@@ -82,6 +83,14 @@ func (b *batch) seeOne(i int, res spi.AppendResult) {
 	case f.see(res.Err, rule.again, rule.settles):
 		b.open = append(b.open, i)
 	}
+}
+
+// tooEarly returns how long some open append would be refused again for sure.
+func (b *batch) tooEarly() (longest time.Duration) {
+	for _, i := range b.open {
+		longest = max(longest, tooEarly(b.fates[i].last))
+	}
+	return longest
 }
 
 // ofOne returns what an error of a whole batch means for one of its appends.

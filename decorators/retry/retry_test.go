@@ -231,3 +231,34 @@ func TestAKeyThatALostTryHasStoredIsCreated(t *testing.T) {
 		}
 	}
 }
+
+func TestAThrottledRequestIsNotSentAgainTooEarly(t *testing.T) {
+	throttled := func(after time.Duration) error {
+		return &spi.ThrottledError{Limit: "requests a second", RetryAfter: after}
+	}
+	for _, c := range []struct {
+		after time.Duration
+		calls int
+		took  time.Duration
+	}{
+		{3 * time.Second, 2, 4 * time.Second},
+		{11 * time.Second, 1, 0}, // past Within: there is no point in waiting
+		{1<<63 - 1, 1, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := retry.Options{Within: 10 * time.Second, Base: time.Second, Jitter: longest}
+			s := &scripted{script: []error{throttled(c.after)}}
+			begin := time.Now()
+			_, err := spi.Append(t.Context(), over(t, s, o), atHead)
+			if (err == nil) != (c.calls > 1) || s.calls != c.calls || time.Since(begin) != c.took {
+				t.Errorf("after %v: %d calls in %v, %v", c.after, s.calls, time.Since(begin), err)
+			}
+			s = &scripted{script: []error{nil, throttled(c.after / 2), throttled(c.after)}}
+			begin = time.Now()
+			res, err := spi.AppendBatch(t.Context(), over(t, s, o), spi.AppendBatchRequest{Appends: []spi.AppendRequest{to("a"), to("b"), to("c")}})
+			if err != nil || (res.Results[2].Err == nil) != (c.calls > 1) || s.calls != c.calls || time.Since(begin) != c.took {
+				t.Errorf("after %v: %d batches in %v, %v, %v", c.after, s.calls, time.Since(begin), res.Results, err)
+			}
+		})
+	}
+}

@@ -135,7 +135,7 @@ var errorsOf = func() map[string]error {
 	all := map[string]error{}
 	for _, err := range []error{
 		&spi.InvalidArgumentError{}, &spi.UnsupportedError{}, &spi.ConflictError{}, &spi.StaleFenceError{}, &spi.IncarnationError{},
-		&spi.TruncatedError{}, &spi.AmbiguousError{Cause: errLost}, &spi.UnavailableError{Cause: errLost}, &spi.InternalError{Cause: errLost},
+		&spi.TruncatedError{}, &spi.AmbiguousError{Cause: errLost}, &spi.UnavailableError{Cause: errLost}, &spi.ThrottledError{}, &spi.InternalError{Cause: errLost},
 		&spi.NotFoundError{}, &spi.RangeError{}, &spi.TooLargeError{}, &spi.RefVersionError{}, &spi.LeaseHeldError{}, &spi.LeaseLostError{},
 		&spi.ShreddedError{}, &spi.KeyMismatchError{}, &spi.MisroutedError{}, &spi.SlotMovingError{}, &spi.OwnershipError{}, &spi.CoverageError{},
 		&spi.ShardError{Shard: "s", Err: &spi.NotFoundError{}}, &spi.CompatibilityError{},
@@ -151,7 +151,7 @@ var notOfCalls = []string{"OpError", "LayerOrderError", "EmbeddingError"}
 var errLost = errors.New("the connection broke")
 
 // passing are the errors after which everything is sent again.
-var passing = []string{"UnavailableError", "SlotMovingError", "CoverageError"}
+var passing = []string{"UnavailableError", "ThrottledError", "SlotMovingError", "CoverageError"}
 
 func TestTheTableHasEveryMethodAndEveryErrorIsTried(t *testing.T) {
 	seen := map[string]bool{}

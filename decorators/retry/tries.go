@@ -33,7 +33,7 @@ func do[Q, R any](ctx context.Context, r *retry, req Q, call func(context.Contex
 	var f fate
 	tries := tries{Options: &r.options}
 	for f.see(err, rule.again, rule.settles) {
-		if err := tries.next(ctx); err != nil {
+		if err := tries.next(ctx, tooEarly(err)); err != nil {
 			f.giveUp(err)
 			break
 		}
@@ -89,7 +89,15 @@ func (f *fate) err() error {
 // passing reports whether an error says that nothing has changed and that the same
 // request may be sent again.
 func passing(err error) bool {
-	return is[*spi.UnavailableError](err) || is[*spi.SlotMovingError](err) || is[*spi.CoverageError](err)
+	return is[*spi.UnavailableError](err) || is[*spi.ThrottledError](err) || is[*spi.SlotMovingError](err) || is[*spi.CoverageError](err)
+}
+
+// tooEarly returns how long a request would be refused again for sure.
+func tooEarly(err error) time.Duration {
+	if throttled, ok := errors.AsType[*spi.ThrottledError](err); ok {
+		return throttled.RetryAfter
+	}
+	return 0
 }
 
 func is[E error](err error) bool {
@@ -106,9 +114,9 @@ type tries struct {
 
 var errSpent = errors.New("the tries are spent")
 
-// next waits for the next try's turn. The error is errSpent if it has none, or the
-// context's. A wait that the context would end does not begin.
-func (t *tries) next(ctx context.Context) error {
+// next waits for the next try's turn, which is no earlier than that. The error is errSpent
+// if it has none, or the context's. A wait that the context would end does not begin.
+func (t *tries) next(ctx context.Context, early time.Duration) error {
 	now := time.Now()
 	if t.failed++; t.failed == 1 {
 		t.end = now.Add(t.Within)
@@ -119,7 +127,10 @@ func (t *tries) next(ctx context.Context) error {
 	if t.failed == t.Tries {
 		return errSpent
 	}
-	wait := t.Jitter(t.longest())
+	if early > t.Within { // also keeps the sum below from overflowing
+		return errSpent
+	}
+	wait := early + t.Jitter(t.longest())
 	turn := now.Add(wait)
 	if deadline, ok := ctx.Deadline(); turn.After(t.end) || ok && turn.After(deadline) {
 		return errSpent

@@ -111,7 +111,7 @@ func answers(err error) bool {
 		return answers(e.Err)
 	case *spi.ConflictError, *spi.StaleFenceError, *spi.IncarnationError, *spi.TruncatedError, *spi.RangeError, *spi.TooLargeError,
 		*spi.NotFoundError, *spi.RefVersionError, *spi.LeaseHeldError, *spi.LeaseLostError, *spi.ShreddedError, *spi.KeyMismatchError,
-		*spi.InvalidArgumentError, *spi.UnsupportedError, *spi.MisroutedError, *spi.SlotMovingError:
+		*spi.InvalidArgumentError, *spi.UnsupportedError, *spi.ThrottledError, *spi.MisroutedError, *spi.SlotMovingError:
 		return true
 	}
 	return false

@@ -18,6 +18,7 @@ func TestAnAnswerComesAsItIsAndAnOutageNamesTheShard(t *testing.T) {
 		&spi.ConflictError{Execution: id}, &spi.StaleFenceError{Execution: id}, &spi.IncarnationError{Execution: id}, &spi.TruncatedError{Execution: id},
 		&spi.RangeError{Execution: id}, &spi.TooLargeError{Execution: id}, &spi.NotFoundError{}, &spi.RefVersionError{}, &spi.LeaseHeldError{},
 		&spi.LeaseLostError{}, &spi.ShreddedError{}, &spi.KeyMismatchError{Execution: id}, &spi.InvalidArgumentError{}, &spi.UnsupportedError{},
+		&spi.ThrottledError{},
 	}
 	outages := []error{
 		errBroken, context.DeadlineExceeded, context.Canceled, &spi.UnavailableError{Cause: &spi.NotFoundError{}}, &spi.AmbiguousError{Cause: errBroken},

@@ -9,6 +9,7 @@ package loomgatev1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -22,8 +23,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// An Error says what went wrong. It is the one detail of a failed call's status,
-// and stands by itself where one call has several results.
+// An Error says what went wrong. It is the detail of a failed call's status, and
+// stands by itself where one call has several results.
 //
 // Every error but ambiguous means that nothing has changed.
 type Error struct {
@@ -53,6 +54,7 @@ type Error struct {
 	//	*Error_KeyMismatch
 	//	*Error_Canceled
 	//	*Error_DeadlineExceeded
+	//	*Error_Throttled
 	//	*Error_Misrouted
 	//	*Error_SlotMoving
 	//	*Error_Ownership
@@ -298,6 +300,15 @@ func (x *Error) GetDeadlineExceeded() *DeadlineExceededError {
 	return nil
 }
 
+func (x *Error) GetThrottled() *ThrottledError {
+	if x != nil {
+		if x, ok := x.Kind.(*Error_Throttled); ok {
+			return x.Throttled
+		}
+	}
+	return nil
+}
+
 func (x *Error) GetMisrouted() *MisroutedError {
 	if x != nil {
 		if x, ok := x.Kind.(*Error_Misrouted); ok {
@@ -450,6 +461,10 @@ type Error_DeadlineExceeded struct {
 	DeadlineExceeded *DeadlineExceededError `protobuf:"bytes,22,opt,name=deadline_exceeded,json=deadlineExceeded,proto3,oneof"`
 }
 
+type Error_Throttled struct {
+	Throttled *ThrottledError `protobuf:"bytes,30,opt,name=throttled,proto3,oneof"`
+}
+
 type Error_Misrouted struct {
 	// For operators only.
 	Misrouted *MisroutedError `protobuf:"bytes,23,opt,name=misrouted,proto3,oneof"`
@@ -520,6 +535,8 @@ func (*Error_KeyMismatch) isError_Kind() {}
 func (*Error_Canceled) isError_Kind() {}
 
 func (*Error_DeadlineExceeded) isError_Kind() {}
+
+func (*Error_Throttled) isError_Kind() {}
 
 func (*Error_Misrouted) isError_Kind() {}
 
@@ -1064,6 +1081,62 @@ func (x *UnavailableError) GetCause() *Error {
 	return nil
 }
 
+// The caller is over a limit of its own. The same request may be sent again, later. A
+// status with it has a google.rpc.RetryInfo too, and over HTTP the header Retry-After.
+type ThrottledError struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Such as "requests a second".
+	Limit string `protobuf:"bytes,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	// How long to wait before the request is sent again.
+	RetryAfter    *durationpb.Duration `protobuf:"bytes,2,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ThrottledError) Reset() {
+	*x = ThrottledError{}
+	mi := &file_loomgate_v1_error_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ThrottledError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ThrottledError) ProtoMessage() {}
+
+func (x *ThrottledError) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_error_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ThrottledError.ProtoReflect.Descriptor instead.
+func (*ThrottledError) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ThrottledError) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
+}
+
+func (x *ThrottledError) GetRetryAfter() *durationpb.Duration {
+	if x != nil {
+		return x.RetryAfter
+	}
+	return nil
+}
+
 // Something that is told to operators only.
 type InternalError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1075,7 +1148,7 @@ type InternalError struct {
 
 func (x *InternalError) Reset() {
 	*x = InternalError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[11]
+	mi := &file_loomgate_v1_error_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +1160,7 @@ func (x *InternalError) String() string {
 func (*InternalError) ProtoMessage() {}
 
 func (x *InternalError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[11]
+	mi := &file_loomgate_v1_error_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1173,7 @@ func (x *InternalError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InternalError.ProtoReflect.Descriptor instead.
 func (*InternalError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{11}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *InternalError) GetIncident() string {
@@ -1122,7 +1195,7 @@ type NotFoundError struct {
 
 func (x *NotFoundError) Reset() {
 	*x = NotFoundError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[12]
+	mi := &file_loomgate_v1_error_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1134,7 +1207,7 @@ func (x *NotFoundError) String() string {
 func (*NotFoundError) ProtoMessage() {}
 
 func (x *NotFoundError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[12]
+	mi := &file_loomgate_v1_error_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1147,7 +1220,7 @@ func (x *NotFoundError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotFoundError.ProtoReflect.Descriptor instead.
 func (*NotFoundError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{12}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *NotFoundError) GetWhat() string {
@@ -1175,7 +1248,7 @@ type RangeError struct {
 
 func (x *RangeError) Reset() {
 	*x = RangeError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[13]
+	mi := &file_loomgate_v1_error_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1260,7 @@ func (x *RangeError) String() string {
 func (*RangeError) ProtoMessage() {}
 
 func (x *RangeError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[13]
+	mi := &file_loomgate_v1_error_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1273,7 @@ func (x *RangeError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RangeError.ProtoReflect.Descriptor instead.
 func (*RangeError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{13}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RangeError) GetExecution() string {
@@ -1227,7 +1300,7 @@ type TooLargeError struct {
 
 func (x *TooLargeError) Reset() {
 	*x = TooLargeError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[14]
+	mi := &file_loomgate_v1_error_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +1312,7 @@ func (x *TooLargeError) String() string {
 func (*TooLargeError) ProtoMessage() {}
 
 func (x *TooLargeError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[14]
+	mi := &file_loomgate_v1_error_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +1325,7 @@ func (x *TooLargeError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TooLargeError.ProtoReflect.Descriptor instead.
 func (*TooLargeError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{14}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TooLargeError) GetExecution() string {
@@ -1274,7 +1347,7 @@ type RefVersionError struct {
 
 func (x *RefVersionError) Reset() {
 	*x = RefVersionError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[15]
+	mi := &file_loomgate_v1_error_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1359,7 @@ func (x *RefVersionError) String() string {
 func (*RefVersionError) ProtoMessage() {}
 
 func (x *RefVersionError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[15]
+	mi := &file_loomgate_v1_error_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1372,7 @@ func (x *RefVersionError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefVersionError.ProtoReflect.Descriptor instead.
 func (*RefVersionError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{15}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RefVersionError) GetName() string {
@@ -1328,7 +1401,7 @@ type LeaseHeldError struct {
 
 func (x *LeaseHeldError) Reset() {
 	*x = LeaseHeldError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[16]
+	mi := &file_loomgate_v1_error_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +1413,7 @@ func (x *LeaseHeldError) String() string {
 func (*LeaseHeldError) ProtoMessage() {}
 
 func (x *LeaseHeldError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[16]
+	mi := &file_loomgate_v1_error_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +1426,7 @@ func (x *LeaseHeldError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseHeldError.ProtoReflect.Descriptor instead.
 func (*LeaseHeldError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{16}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LeaseHeldError) GetName() string {
@@ -1387,7 +1460,7 @@ type LeaseLostError struct {
 
 func (x *LeaseLostError) Reset() {
 	*x = LeaseLostError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[17]
+	mi := &file_loomgate_v1_error_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1472,7 @@ func (x *LeaseLostError) String() string {
 func (*LeaseLostError) ProtoMessage() {}
 
 func (x *LeaseLostError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[17]
+	mi := &file_loomgate_v1_error_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1485,7 @@ func (x *LeaseLostError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLostError.ProtoReflect.Descriptor instead.
 func (*LeaseLostError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{17}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LeaseLostError) GetName() string {
@@ -1432,7 +1505,7 @@ type ShreddedError struct {
 
 func (x *ShreddedError) Reset() {
 	*x = ShreddedError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[18]
+	mi := &file_loomgate_v1_error_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1444,7 +1517,7 @@ func (x *ShreddedError) String() string {
 func (*ShreddedError) ProtoMessage() {}
 
 func (x *ShreddedError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[18]
+	mi := &file_loomgate_v1_error_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1457,7 +1530,7 @@ func (x *ShreddedError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShreddedError.ProtoReflect.Descriptor instead.
 func (*ShreddedError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{18}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ShreddedError) GetOwner() string {
@@ -1477,7 +1550,7 @@ type KeyMismatchError struct {
 
 func (x *KeyMismatchError) Reset() {
 	*x = KeyMismatchError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[19]
+	mi := &file_loomgate_v1_error_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1489,7 +1562,7 @@ func (x *KeyMismatchError) String() string {
 func (*KeyMismatchError) ProtoMessage() {}
 
 func (x *KeyMismatchError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[19]
+	mi := &file_loomgate_v1_error_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1502,7 +1575,7 @@ func (x *KeyMismatchError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyMismatchError.ProtoReflect.Descriptor instead.
 func (*KeyMismatchError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{19}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *KeyMismatchError) GetExecution() string {
@@ -1521,7 +1594,7 @@ type CanceledError struct {
 
 func (x *CanceledError) Reset() {
 	*x = CanceledError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[20]
+	mi := &file_loomgate_v1_error_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1533,7 +1606,7 @@ func (x *CanceledError) String() string {
 func (*CanceledError) ProtoMessage() {}
 
 func (x *CanceledError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[20]
+	mi := &file_loomgate_v1_error_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1546,7 +1619,7 @@ func (x *CanceledError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CanceledError.ProtoReflect.Descriptor instead.
 func (*CanceledError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{20}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{21}
 }
 
 // The call's time was up.
@@ -1558,7 +1631,7 @@ type DeadlineExceededError struct {
 
 func (x *DeadlineExceededError) Reset() {
 	*x = DeadlineExceededError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[21]
+	mi := &file_loomgate_v1_error_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1643,7 @@ func (x *DeadlineExceededError) String() string {
 func (*DeadlineExceededError) ProtoMessage() {}
 
 func (x *DeadlineExceededError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[21]
+	mi := &file_loomgate_v1_error_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1656,7 @@ func (x *DeadlineExceededError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadlineExceededError.ProtoReflect.Descriptor instead.
 func (*DeadlineExceededError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{21}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{22}
 }
 
 // The shard does not own the slot at the epoch stated.
@@ -1600,7 +1673,7 @@ type MisroutedError struct {
 
 func (x *MisroutedError) Reset() {
 	*x = MisroutedError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[22]
+	mi := &file_loomgate_v1_error_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1612,7 +1685,7 @@ func (x *MisroutedError) String() string {
 func (*MisroutedError) ProtoMessage() {}
 
 func (x *MisroutedError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[22]
+	mi := &file_loomgate_v1_error_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1625,7 +1698,7 @@ func (x *MisroutedError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MisroutedError.ProtoReflect.Descriptor instead.
 func (*MisroutedError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{22}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *MisroutedError) GetShard() string {
@@ -1668,7 +1741,7 @@ type SlotMovingError struct {
 
 func (x *SlotMovingError) Reset() {
 	*x = SlotMovingError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[23]
+	mi := &file_loomgate_v1_error_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1753,7 @@ func (x *SlotMovingError) String() string {
 func (*SlotMovingError) ProtoMessage() {}
 
 func (x *SlotMovingError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[23]
+	mi := &file_loomgate_v1_error_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1766,7 @@ func (x *SlotMovingError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotMovingError.ProtoReflect.Descriptor instead.
 func (*SlotMovingError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{23}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SlotMovingError) GetShard() string {
@@ -1729,7 +1802,7 @@ type OwnershipError struct {
 
 func (x *OwnershipError) Reset() {
 	*x = OwnershipError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[24]
+	mi := &file_loomgate_v1_error_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1741,7 +1814,7 @@ func (x *OwnershipError) String() string {
 func (*OwnershipError) ProtoMessage() {}
 
 func (x *OwnershipError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[24]
+	mi := &file_loomgate_v1_error_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1754,7 +1827,7 @@ func (x *OwnershipError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnershipError.ProtoReflect.Descriptor instead.
 func (*OwnershipError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{24}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *OwnershipError) GetShard() string {
@@ -1789,7 +1862,7 @@ type CoverageError struct {
 
 func (x *CoverageError) Reset() {
 	*x = CoverageError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[25]
+	mi := &file_loomgate_v1_error_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1801,7 +1874,7 @@ func (x *CoverageError) String() string {
 func (*CoverageError) ProtoMessage() {}
 
 func (x *CoverageError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[25]
+	mi := &file_loomgate_v1_error_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1814,7 +1887,7 @@ func (x *CoverageError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CoverageError.ProtoReflect.Descriptor instead.
 func (*CoverageError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{25}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CoverageError) GetMissing() []*SlotRange {
@@ -1842,7 +1915,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[26]
+	mi := &file_loomgate_v1_error_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1854,7 +1927,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[26]
+	mi := &file_loomgate_v1_error_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1867,7 +1940,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{26}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -1896,7 +1969,7 @@ type CompatibilityError struct {
 
 func (x *CompatibilityError) Reset() {
 	*x = CompatibilityError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[27]
+	mi := &file_loomgate_v1_error_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +1981,7 @@ func (x *CompatibilityError) String() string {
 func (*CompatibilityError) ProtoMessage() {}
 
 func (x *CompatibilityError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[27]
+	mi := &file_loomgate_v1_error_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +1994,7 @@ func (x *CompatibilityError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompatibilityError.ProtoReflect.Descriptor instead.
 func (*CompatibilityError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{27}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CompatibilityError) GetGroup() string {
@@ -1957,7 +2030,7 @@ type LayerOrderError struct {
 
 func (x *LayerOrderError) Reset() {
 	*x = LayerOrderError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[28]
+	mi := &file_loomgate_v1_error_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1969,7 +2042,7 @@ func (x *LayerOrderError) String() string {
 func (*LayerOrderError) ProtoMessage() {}
 
 func (x *LayerOrderError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[28]
+	mi := &file_loomgate_v1_error_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1982,7 +2055,7 @@ func (x *LayerOrderError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LayerOrderError.ProtoReflect.Descriptor instead.
 func (*LayerOrderError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{28}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LayerOrderError) GetOuter() string {
@@ -2018,7 +2091,7 @@ type EmbeddingError struct {
 
 func (x *EmbeddingError) Reset() {
 	*x = EmbeddingError{}
-	mi := &file_loomgate_v1_error_proto_msgTypes[29]
+	mi := &file_loomgate_v1_error_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2030,7 +2103,7 @@ func (x *EmbeddingError) String() string {
 func (*EmbeddingError) ProtoMessage() {}
 
 func (x *EmbeddingError) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_error_proto_msgTypes[29]
+	mi := &file_loomgate_v1_error_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2043,7 +2116,7 @@ func (x *EmbeddingError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingError.ProtoReflect.Descriptor instead.
 func (*EmbeddingError) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{29}
+	return file_loomgate_v1_error_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EmbeddingError) GetDecorator() string {
@@ -2071,7 +2144,7 @@ var File_loomgate_v1_error_proto protoreflect.FileDescriptor
 
 const file_loomgate_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17loomgate/v1/error.proto\x12\vloomgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloomgate/v1/ownership.proto\x1a\x19loomgate/v1/version.proto\"\xf5\r\n" +
+	"\x17loomgate/v1/error.proto\x12\vloomgate.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloomgate/v1/ownership.proto\x1a\x19loomgate/v1/version.proto\"\xb2\x0e\n" +
 	"\x05Error\x12\x18\n" +
 	"\amessage\x18\x01 \x01(\tR\amessage\x12&\n" +
 	"\x02op\x18\x02 \x01(\v2\x14.loomgate.v1.OpErrorH\x00R\x02op\x12/\n" +
@@ -2100,6 +2173,7 @@ const file_loomgate_v1_error_proto_rawDesc = "" +
 	"\fkey_mismatch\x18\x14 \x01(\v2\x1d.loomgate.v1.KeyMismatchErrorH\x00R\vkeyMismatch\x128\n" +
 	"\bcanceled\x18\x15 \x01(\v2\x1a.loomgate.v1.CanceledErrorH\x00R\bcanceled\x12Q\n" +
 	"\x11deadline_exceeded\x18\x16 \x01(\v2\".loomgate.v1.DeadlineExceededErrorH\x00R\x10deadlineExceeded\x12;\n" +
+	"\tthrottled\x18\x1e \x01(\v2\x1b.loomgate.v1.ThrottledErrorH\x00R\tthrottled\x12;\n" +
 	"\tmisrouted\x18\x17 \x01(\v2\x1b.loomgate.v1.MisroutedErrorH\x00R\tmisrouted\x12?\n" +
 	"\vslot_moving\x18\x18 \x01(\v2\x1c.loomgate.v1.SlotMovingErrorH\x00R\n" +
 	"slotMoving\x12;\n" +
@@ -2139,7 +2213,11 @@ const file_loomgate_v1_error_proto_rawDesc = "" +
 	"\texecution\x18\x01 \x01(\tR\texecution\x12(\n" +
 	"\x05cause\x18\x02 \x01(\v2\x12.loomgate.v1.ErrorR\x05cause\"<\n" +
 	"\x10UnavailableError\x12(\n" +
-	"\x05cause\x18\x01 \x01(\v2\x12.loomgate.v1.ErrorR\x05cause\"+\n" +
+	"\x05cause\x18\x01 \x01(\v2\x12.loomgate.v1.ErrorR\x05cause\"b\n" +
+	"\x0eThrottledError\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\tR\x05limit\x12:\n" +
+	"\vretry_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryAfter\"+\n" +
 	"\rInternalError\x12\x1a\n" +
 	"\bincident\x18\x01 \x01(\tR\bincident\"7\n" +
 	"\rNotFoundError\x12\x12\n" +
@@ -2211,7 +2289,7 @@ func file_loomgate_v1_error_proto_rawDescGZIP() []byte {
 	return file_loomgate_v1_error_proto_rawDescData
 }
 
-var file_loomgate_v1_error_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_loomgate_v1_error_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_loomgate_v1_error_proto_goTypes = []any{
 	(*Error)(nil),                 // 0: loomgate.v1.Error
 	(*OpError)(nil),               // 1: loomgate.v1.OpError
@@ -2224,28 +2302,30 @@ var file_loomgate_v1_error_proto_goTypes = []any{
 	(*TruncatedError)(nil),        // 8: loomgate.v1.TruncatedError
 	(*AmbiguousError)(nil),        // 9: loomgate.v1.AmbiguousError
 	(*UnavailableError)(nil),      // 10: loomgate.v1.UnavailableError
-	(*InternalError)(nil),         // 11: loomgate.v1.InternalError
-	(*NotFoundError)(nil),         // 12: loomgate.v1.NotFoundError
-	(*RangeError)(nil),            // 13: loomgate.v1.RangeError
-	(*TooLargeError)(nil),         // 14: loomgate.v1.TooLargeError
-	(*RefVersionError)(nil),       // 15: loomgate.v1.RefVersionError
-	(*LeaseHeldError)(nil),        // 16: loomgate.v1.LeaseHeldError
-	(*LeaseLostError)(nil),        // 17: loomgate.v1.LeaseLostError
-	(*ShreddedError)(nil),         // 18: loomgate.v1.ShreddedError
-	(*KeyMismatchError)(nil),      // 19: loomgate.v1.KeyMismatchError
-	(*CanceledError)(nil),         // 20: loomgate.v1.CanceledError
-	(*DeadlineExceededError)(nil), // 21: loomgate.v1.DeadlineExceededError
-	(*MisroutedError)(nil),        // 22: loomgate.v1.MisroutedError
-	(*SlotMovingError)(nil),       // 23: loomgate.v1.SlotMovingError
-	(*OwnershipError)(nil),        // 24: loomgate.v1.OwnershipError
-	(*CoverageError)(nil),         // 25: loomgate.v1.CoverageError
-	(*SlotRange)(nil),             // 26: loomgate.v1.SlotRange
-	(*CompatibilityError)(nil),    // 27: loomgate.v1.CompatibilityError
-	(*LayerOrderError)(nil),       // 28: loomgate.v1.LayerOrderError
-	(*EmbeddingError)(nil),        // 29: loomgate.v1.EmbeddingError
-	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
-	(SlotState)(0),                // 31: loomgate.v1.SlotState
-	(*Version)(nil),               // 32: loomgate.v1.Version
+	(*ThrottledError)(nil),        // 11: loomgate.v1.ThrottledError
+	(*InternalError)(nil),         // 12: loomgate.v1.InternalError
+	(*NotFoundError)(nil),         // 13: loomgate.v1.NotFoundError
+	(*RangeError)(nil),            // 14: loomgate.v1.RangeError
+	(*TooLargeError)(nil),         // 15: loomgate.v1.TooLargeError
+	(*RefVersionError)(nil),       // 16: loomgate.v1.RefVersionError
+	(*LeaseHeldError)(nil),        // 17: loomgate.v1.LeaseHeldError
+	(*LeaseLostError)(nil),        // 18: loomgate.v1.LeaseLostError
+	(*ShreddedError)(nil),         // 19: loomgate.v1.ShreddedError
+	(*KeyMismatchError)(nil),      // 20: loomgate.v1.KeyMismatchError
+	(*CanceledError)(nil),         // 21: loomgate.v1.CanceledError
+	(*DeadlineExceededError)(nil), // 22: loomgate.v1.DeadlineExceededError
+	(*MisroutedError)(nil),        // 23: loomgate.v1.MisroutedError
+	(*SlotMovingError)(nil),       // 24: loomgate.v1.SlotMovingError
+	(*OwnershipError)(nil),        // 25: loomgate.v1.OwnershipError
+	(*CoverageError)(nil),         // 26: loomgate.v1.CoverageError
+	(*SlotRange)(nil),             // 27: loomgate.v1.SlotRange
+	(*CompatibilityError)(nil),    // 28: loomgate.v1.CompatibilityError
+	(*LayerOrderError)(nil),       // 29: loomgate.v1.LayerOrderError
+	(*EmbeddingError)(nil),        // 30: loomgate.v1.EmbeddingError
+	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
+	(SlotState)(0),                // 33: loomgate.v1.SlotState
+	(*Version)(nil),               // 34: loomgate.v1.Version
 }
 var file_loomgate_v1_error_proto_depIdxs = []int32{
 	1,  // 0: loomgate.v1.Error.op:type_name -> loomgate.v1.OpError
@@ -2258,39 +2338,41 @@ var file_loomgate_v1_error_proto_depIdxs = []int32{
 	8,  // 7: loomgate.v1.Error.truncated:type_name -> loomgate.v1.TruncatedError
 	9,  // 8: loomgate.v1.Error.ambiguous:type_name -> loomgate.v1.AmbiguousError
 	10, // 9: loomgate.v1.Error.unavailable:type_name -> loomgate.v1.UnavailableError
-	11, // 10: loomgate.v1.Error.internal:type_name -> loomgate.v1.InternalError
-	12, // 11: loomgate.v1.Error.not_found:type_name -> loomgate.v1.NotFoundError
-	13, // 12: loomgate.v1.Error.range:type_name -> loomgate.v1.RangeError
-	14, // 13: loomgate.v1.Error.too_large:type_name -> loomgate.v1.TooLargeError
-	15, // 14: loomgate.v1.Error.ref_version:type_name -> loomgate.v1.RefVersionError
-	16, // 15: loomgate.v1.Error.lease_held:type_name -> loomgate.v1.LeaseHeldError
-	17, // 16: loomgate.v1.Error.lease_lost:type_name -> loomgate.v1.LeaseLostError
-	18, // 17: loomgate.v1.Error.shredded:type_name -> loomgate.v1.ShreddedError
-	19, // 18: loomgate.v1.Error.key_mismatch:type_name -> loomgate.v1.KeyMismatchError
-	20, // 19: loomgate.v1.Error.canceled:type_name -> loomgate.v1.CanceledError
-	21, // 20: loomgate.v1.Error.deadline_exceeded:type_name -> loomgate.v1.DeadlineExceededError
-	22, // 21: loomgate.v1.Error.misrouted:type_name -> loomgate.v1.MisroutedError
-	23, // 22: loomgate.v1.Error.slot_moving:type_name -> loomgate.v1.SlotMovingError
-	24, // 23: loomgate.v1.Error.ownership:type_name -> loomgate.v1.OwnershipError
-	25, // 24: loomgate.v1.Error.coverage:type_name -> loomgate.v1.CoverageError
-	27, // 25: loomgate.v1.Error.compatibility:type_name -> loomgate.v1.CompatibilityError
-	28, // 26: loomgate.v1.Error.layer_order:type_name -> loomgate.v1.LayerOrderError
-	29, // 27: loomgate.v1.Error.embedding:type_name -> loomgate.v1.EmbeddingError
-	0,  // 28: loomgate.v1.OpError.error:type_name -> loomgate.v1.Error
-	0,  // 29: loomgate.v1.ShardError.error:type_name -> loomgate.v1.Error
-	0,  // 30: loomgate.v1.AmbiguousError.cause:type_name -> loomgate.v1.Error
-	0,  // 31: loomgate.v1.UnavailableError.cause:type_name -> loomgate.v1.Error
-	30, // 32: loomgate.v1.LeaseHeldError.expires_at:type_name -> google.protobuf.Timestamp
-	31, // 33: loomgate.v1.SlotMovingError.state:type_name -> loomgate.v1.SlotState
-	26, // 34: loomgate.v1.CoverageError.missing:type_name -> loomgate.v1.SlotRange
-	26, // 35: loomgate.v1.CoverageError.twice:type_name -> loomgate.v1.SlotRange
-	32, // 36: loomgate.v1.CompatibilityError.have:type_name -> loomgate.v1.Version
-	32, // 37: loomgate.v1.CompatibilityError.want:type_name -> loomgate.v1.Version
-	38, // [38:38] is the sub-list for method output_type
-	38, // [38:38] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	12, // 10: loomgate.v1.Error.internal:type_name -> loomgate.v1.InternalError
+	13, // 11: loomgate.v1.Error.not_found:type_name -> loomgate.v1.NotFoundError
+	14, // 12: loomgate.v1.Error.range:type_name -> loomgate.v1.RangeError
+	15, // 13: loomgate.v1.Error.too_large:type_name -> loomgate.v1.TooLargeError
+	16, // 14: loomgate.v1.Error.ref_version:type_name -> loomgate.v1.RefVersionError
+	17, // 15: loomgate.v1.Error.lease_held:type_name -> loomgate.v1.LeaseHeldError
+	18, // 16: loomgate.v1.Error.lease_lost:type_name -> loomgate.v1.LeaseLostError
+	19, // 17: loomgate.v1.Error.shredded:type_name -> loomgate.v1.ShreddedError
+	20, // 18: loomgate.v1.Error.key_mismatch:type_name -> loomgate.v1.KeyMismatchError
+	21, // 19: loomgate.v1.Error.canceled:type_name -> loomgate.v1.CanceledError
+	22, // 20: loomgate.v1.Error.deadline_exceeded:type_name -> loomgate.v1.DeadlineExceededError
+	11, // 21: loomgate.v1.Error.throttled:type_name -> loomgate.v1.ThrottledError
+	23, // 22: loomgate.v1.Error.misrouted:type_name -> loomgate.v1.MisroutedError
+	24, // 23: loomgate.v1.Error.slot_moving:type_name -> loomgate.v1.SlotMovingError
+	25, // 24: loomgate.v1.Error.ownership:type_name -> loomgate.v1.OwnershipError
+	26, // 25: loomgate.v1.Error.coverage:type_name -> loomgate.v1.CoverageError
+	28, // 26: loomgate.v1.Error.compatibility:type_name -> loomgate.v1.CompatibilityError
+	29, // 27: loomgate.v1.Error.layer_order:type_name -> loomgate.v1.LayerOrderError
+	30, // 28: loomgate.v1.Error.embedding:type_name -> loomgate.v1.EmbeddingError
+	0,  // 29: loomgate.v1.OpError.error:type_name -> loomgate.v1.Error
+	0,  // 30: loomgate.v1.ShardError.error:type_name -> loomgate.v1.Error
+	0,  // 31: loomgate.v1.AmbiguousError.cause:type_name -> loomgate.v1.Error
+	0,  // 32: loomgate.v1.UnavailableError.cause:type_name -> loomgate.v1.Error
+	31, // 33: loomgate.v1.ThrottledError.retry_after:type_name -> google.protobuf.Duration
+	32, // 34: loomgate.v1.LeaseHeldError.expires_at:type_name -> google.protobuf.Timestamp
+	33, // 35: loomgate.v1.SlotMovingError.state:type_name -> loomgate.v1.SlotState
+	27, // 36: loomgate.v1.CoverageError.missing:type_name -> loomgate.v1.SlotRange
+	27, // 37: loomgate.v1.CoverageError.twice:type_name -> loomgate.v1.SlotRange
+	34, // 38: loomgate.v1.CompatibilityError.have:type_name -> loomgate.v1.Version
+	34, // 39: loomgate.v1.CompatibilityError.want:type_name -> loomgate.v1.Version
+	40, // [40:40] is the sub-list for method output_type
+	40, // [40:40] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_loomgate_v1_error_proto_init() }
@@ -2322,6 +2404,7 @@ func file_loomgate_v1_error_proto_init() {
 		(*Error_KeyMismatch)(nil),
 		(*Error_Canceled)(nil),
 		(*Error_DeadlineExceeded)(nil),
+		(*Error_Throttled)(nil),
 		(*Error_Misrouted)(nil),
 		(*Error_SlotMoving)(nil),
 		(*Error_Ownership)(nil),
@@ -2336,7 +2419,7 @@ func file_loomgate_v1_error_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loomgate_v1_error_proto_rawDesc), len(file_loomgate_v1_error_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -72,7 +72,7 @@ func (r Retry) do(ctx context.Context, f func() error) error {
 // lost may be sent again.
 func passing(err error) bool {
 	return is[*spi.UnavailableError](err) || is[*spi.AmbiguousError](err) || is[*spi.SlotMovingError](err) ||
-		is[*spi.CoverageError](err) || is[*spi.MisroutedError](err) || errors.Is(err, context.DeadlineExceeded)
+		is[*spi.ThrottledError](err) || is[*spi.CoverageError](err) || is[*spi.MisroutedError](err) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func is[E error](err error) bool {
