@@ -569,6 +569,323 @@ func (x *PurgeTenantResponse) GetDone() bool {
 	return false
 }
 
+// TenantLimits are limits on what a tenant uses of each gateway. 0 refuses everything of
+// the kind, 9223372036854775807 limits nothing, and a missing one is what a gateway is
+// configured with.
+type TenantLimits struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Calls, and once more as many to fences, timers and leases.
+	RequestsPerSecond *int64 `protobuf:"varint,1,opt,name=requests_per_second,json=requestsPerSecond,proto3,oneof" json:"requests_per_second,omitempty"`
+	// That are appended and read.
+	BytesPerSecond *int64 `protobuf:"varint,2,opt,name=bytes_per_second,json=bytesPerSecond,proto3,oneof" json:"bytes_per_second,omitempty"`
+	// That are appended.
+	EventsPerSecond *int64 `protobuf:"varint,3,opt,name=events_per_second,json=eventsPerSecond,proto3,oneof" json:"events_per_second,omitempty"`
+	// Calls under way, and once more as many to fences, timers and leases.
+	InFlight *int64 `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3,oneof" json:"in_flight,omitempty"`
+	// That are stored.
+	Executions    *int64 `protobuf:"varint,5,opt,name=executions,proto3,oneof" json:"executions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TenantLimits) Reset() {
+	*x = TenantLimits{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TenantLimits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TenantLimits) ProtoMessage() {}
+
+func (x *TenantLimits) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TenantLimits.ProtoReflect.Descriptor instead.
+func (*TenantLimits) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *TenantLimits) GetRequestsPerSecond() int64 {
+	if x != nil && x.RequestsPerSecond != nil {
+		return *x.RequestsPerSecond
+	}
+	return 0
+}
+
+func (x *TenantLimits) GetBytesPerSecond() int64 {
+	if x != nil && x.BytesPerSecond != nil {
+		return *x.BytesPerSecond
+	}
+	return 0
+}
+
+func (x *TenantLimits) GetEventsPerSecond() int64 {
+	if x != nil && x.EventsPerSecond != nil {
+		return *x.EventsPerSecond
+	}
+	return 0
+}
+
+func (x *TenantLimits) GetInFlight() int64 {
+	if x != nil && x.InFlight != nil {
+		return *x.InFlight
+	}
+	return 0
+}
+
+func (x *TenantLimits) GetExecutions() int64 {
+	if x != nil && x.Executions != nil {
+		return *x.Executions
+	}
+	return 0
+}
+
+type GetTenantLimitsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTenantLimitsRequest) Reset() {
+	*x = GetTenantLimitsRequest{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTenantLimitsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTenantLimitsRequest) ProtoMessage() {}
+
+func (x *GetTenantLimitsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTenantLimitsRequest.ProtoReflect.Descriptor instead.
+func (*GetTenantLimitsRequest) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *GetTenantLimitsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type GetTenantLimitsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the tenant has of its own.
+	Own *TenantLimits `protobuf:"bytes,1,opt,name=own,proto3" json:"own,omitempty"`
+	// What counts here; none is missing.
+	Effective *TenantLimits `protobuf:"bytes,2,opt,name=effective,proto3" json:"effective,omitempty"`
+	// Calls of the tenant that are under way here, and streams that are open.
+	InFlight int64 `protobuf:"varint,3,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	// How many executions were counted last, with what was started and deleted here since.
+	Executions int64 `protobuf:"varint,4,opt,name=executions,proto3" json:"executions,omitempty"`
+	// When they were; missing if they are not counted, for want of a limit, or not yet.
+	// What other gateways have started since is not known.
+	CountedAt     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=counted_at,json=countedAt,proto3" json:"counted_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTenantLimitsResponse) Reset() {
+	*x = GetTenantLimitsResponse{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTenantLimitsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTenantLimitsResponse) ProtoMessage() {}
+
+func (x *GetTenantLimitsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTenantLimitsResponse.ProtoReflect.Descriptor instead.
+func (*GetTenantLimitsResponse) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *GetTenantLimitsResponse) GetOwn() *TenantLimits {
+	if x != nil {
+		return x.Own
+	}
+	return nil
+}
+
+func (x *GetTenantLimitsResponse) GetEffective() *TenantLimits {
+	if x != nil {
+		return x.Effective
+	}
+	return nil
+}
+
+func (x *GetTenantLimitsResponse) GetInFlight() int64 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *GetTenantLimitsResponse) GetExecutions() int64 {
+	if x != nil {
+		return x.Executions
+	}
+	return 0
+}
+
+func (x *GetTenantLimitsResponse) GetCountedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CountedAt
+	}
+	return nil
+}
+
+type SetTenantLimitsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// All limits of its own go, before those that follow are set.
+	Reset_ bool `protobuf:"varint,2,opt,name=reset,proto3" json:"reset,omitempty"`
+	// Those that are missing stay as they are.
+	Limits        *TenantLimits `protobuf:"bytes,3,opt,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTenantLimitsRequest) Reset() {
+	*x = SetTenantLimitsRequest{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTenantLimitsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTenantLimitsRequest) ProtoMessage() {}
+
+func (x *SetTenantLimitsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTenantLimitsRequest.ProtoReflect.Descriptor instead.
+func (*SetTenantLimitsRequest) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *SetTenantLimitsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SetTenantLimitsRequest) GetReset_() bool {
+	if x != nil {
+		return x.Reset_
+	}
+	return false
+}
+
+func (x *SetTenantLimitsRequest) GetLimits() *TenantLimits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+type SetTenantLimitsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the tenant has of its own now.
+	Own           *TenantLimits `protobuf:"bytes,1,opt,name=own,proto3" json:"own,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTenantLimitsResponse) Reset() {
+	*x = SetTenantLimitsResponse{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTenantLimitsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTenantLimitsResponse) ProtoMessage() {}
+
+func (x *SetTenantLimitsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTenantLimitsResponse.ProtoReflect.Descriptor instead.
+func (*SetTenantLimitsResponse) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *SetTenantLimitsResponse) GetOwn() *TenantLimits {
+	if x != nil {
+		return x.Own
+	}
+	return nil
+}
+
 type ApiKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -589,7 +906,7 @@ type ApiKey struct {
 
 func (x *ApiKey) Reset() {
 	*x = ApiKey{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[9]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -601,7 +918,7 @@ func (x *ApiKey) String() string {
 func (*ApiKey) ProtoMessage() {}
 
 func (x *ApiKey) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[9]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -614,7 +931,7 @@ func (x *ApiKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApiKey.ProtoReflect.Descriptor instead.
 func (*ApiKey) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ApiKey) GetId() string {
@@ -679,7 +996,7 @@ type CreateApiKeyRequest struct {
 
 func (x *CreateApiKeyRequest) Reset() {
 	*x = CreateApiKeyRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[10]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -691,7 +1008,7 @@ func (x *CreateApiKeyRequest) String() string {
 func (*CreateApiKeyRequest) ProtoMessage() {}
 
 func (x *CreateApiKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[10]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -704,7 +1021,7 @@ func (x *CreateApiKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateApiKeyRequest.ProtoReflect.Descriptor instead.
 func (*CreateApiKeyRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CreateApiKeyRequest) GetTenants() []string {
@@ -746,7 +1063,7 @@ type CreateApiKeyResponse struct {
 
 func (x *CreateApiKeyResponse) Reset() {
 	*x = CreateApiKeyResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[11]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +1075,7 @@ func (x *CreateApiKeyResponse) String() string {
 func (*CreateApiKeyResponse) ProtoMessage() {}
 
 func (x *CreateApiKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[11]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +1088,7 @@ func (x *CreateApiKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateApiKeyResponse.ProtoReflect.Descriptor instead.
 func (*CreateApiKeyResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CreateApiKeyResponse) GetApiKey() *ApiKey {
@@ -800,7 +1117,7 @@ type ListApiKeysRequest struct {
 
 func (x *ListApiKeysRequest) Reset() {
 	*x = ListApiKeysRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[12]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -812,7 +1129,7 @@ func (x *ListApiKeysRequest) String() string {
 func (*ListApiKeysRequest) ProtoMessage() {}
 
 func (x *ListApiKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[12]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -825,7 +1142,7 @@ func (x *ListApiKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApiKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListApiKeysRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListApiKeysRequest) GetAfter() string {
@@ -853,7 +1170,7 @@ type ListApiKeysResponse struct {
 
 func (x *ListApiKeysResponse) Reset() {
 	*x = ListApiKeysResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[13]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +1182,7 @@ func (x *ListApiKeysResponse) String() string {
 func (*ListApiKeysResponse) ProtoMessage() {}
 
 func (x *ListApiKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[13]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +1195,7 @@ func (x *ListApiKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApiKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListApiKeysResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListApiKeysResponse) GetApiKeys() []*ApiKey {
@@ -904,7 +1221,7 @@ type RevokeApiKeyRequest struct {
 
 func (x *RevokeApiKeyRequest) Reset() {
 	*x = RevokeApiKeyRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[14]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +1233,7 @@ func (x *RevokeApiKeyRequest) String() string {
 func (*RevokeApiKeyRequest) ProtoMessage() {}
 
 func (x *RevokeApiKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[14]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1246,7 @@ func (x *RevokeApiKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeApiKeyRequest.ProtoReflect.Descriptor instead.
 func (*RevokeApiKeyRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RevokeApiKeyRequest) GetId() string {
@@ -947,7 +1264,7 @@ type RevokeApiKeyResponse struct {
 
 func (x *RevokeApiKeyResponse) Reset() {
 	*x = RevokeApiKeyResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[15]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -959,7 +1276,7 @@ func (x *RevokeApiKeyResponse) String() string {
 func (*RevokeApiKeyResponse) ProtoMessage() {}
 
 func (x *RevokeApiKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[15]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -972,7 +1289,7 @@ func (x *RevokeApiKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeApiKeyResponse.ProtoReflect.Descriptor instead.
 func (*RevokeApiKeyResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 // An Action is what an operator did.
@@ -996,7 +1313,7 @@ type Action struct {
 
 func (x *Action) Reset() {
 	*x = Action{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[16]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +1325,7 @@ func (x *Action) String() string {
 func (*Action) ProtoMessage() {}
 
 func (x *Action) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[16]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1021,7 +1338,7 @@ func (x *Action) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Action.ProtoReflect.Descriptor instead.
 func (*Action) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Action) GetSequence() int64 {
@@ -1092,7 +1409,7 @@ type ListActionsRequest struct {
 
 func (x *ListActionsRequest) Reset() {
 	*x = ListActionsRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[17]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1104,7 +1421,7 @@ func (x *ListActionsRequest) String() string {
 func (*ListActionsRequest) ProtoMessage() {}
 
 func (x *ListActionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[17]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1117,7 +1434,7 @@ func (x *ListActionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActionsRequest.ProtoReflect.Descriptor instead.
 func (*ListActionsRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListActionsRequest) GetAfter() int64 {
@@ -1145,7 +1462,7 @@ type ListActionsResponse struct {
 
 func (x *ListActionsResponse) Reset() {
 	*x = ListActionsResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[18]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1474,7 @@ func (x *ListActionsResponse) String() string {
 func (*ListActionsResponse) ProtoMessage() {}
 
 func (x *ListActionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[18]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1170,7 +1487,7 @@ func (x *ListActionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActionsResponse.ProtoReflect.Descriptor instead.
 func (*ListActionsResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListActionsResponse) GetActions() []*Action {
@@ -1195,7 +1512,7 @@ type ListShardsRequest struct {
 
 func (x *ListShardsRequest) Reset() {
 	*x = ListShardsRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[19]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1207,7 +1524,7 @@ func (x *ListShardsRequest) String() string {
 func (*ListShardsRequest) ProtoMessage() {}
 
 func (x *ListShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[19]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1220,7 +1537,7 @@ func (x *ListShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListShardsRequest.ProtoReflect.Descriptor instead.
 func (*ListShardsRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 type ListShardsResponse struct {
@@ -1232,7 +1549,7 @@ type ListShardsResponse struct {
 
 func (x *ListShardsResponse) Reset() {
 	*x = ListShardsResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[20]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1244,7 +1561,7 @@ func (x *ListShardsResponse) String() string {
 func (*ListShardsResponse) ProtoMessage() {}
 
 func (x *ListShardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[20]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1257,7 +1574,7 @@ func (x *ListShardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListShardsResponse.ProtoReflect.Descriptor instead.
 func (*ListShardsResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListShardsResponse) GetShards() []*ShardStatus {
@@ -1287,7 +1604,7 @@ type ShardStatus struct {
 
 func (x *ShardStatus) Reset() {
 	*x = ShardStatus{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[21]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1616,7 @@ func (x *ShardStatus) String() string {
 func (*ShardStatus) ProtoMessage() {}
 
 func (x *ShardStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[21]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1629,7 @@ func (x *ShardStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShardStatus.ProtoReflect.Descriptor instead.
 func (*ShardStatus) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ShardStatus) GetName() string {
@@ -1381,7 +1698,7 @@ type LocateRequest struct {
 
 func (x *LocateRequest) Reset() {
 	*x = LocateRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[22]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1393,7 +1710,7 @@ func (x *LocateRequest) String() string {
 func (*LocateRequest) ProtoMessage() {}
 
 func (x *LocateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[22]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1406,7 +1723,7 @@ func (x *LocateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateRequest.ProtoReflect.Descriptor instead.
 func (*LocateRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LocateRequest) GetTenant() string {
@@ -1434,7 +1751,7 @@ type LocateResponse struct {
 
 func (x *LocateResponse) Reset() {
 	*x = LocateResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[23]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1446,7 +1763,7 @@ func (x *LocateResponse) String() string {
 func (*LocateResponse) ProtoMessage() {}
 
 func (x *LocateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[23]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1459,7 +1776,7 @@ func (x *LocateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateResponse.ProtoReflect.Descriptor instead.
 func (*LocateResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LocateResponse) GetShard() string {
@@ -1494,7 +1811,7 @@ type RotateTenantKeyRequest struct {
 
 func (x *RotateTenantKeyRequest) Reset() {
 	*x = RotateTenantKeyRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[24]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1506,7 +1823,7 @@ func (x *RotateTenantKeyRequest) String() string {
 func (*RotateTenantKeyRequest) ProtoMessage() {}
 
 func (x *RotateTenantKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[24]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1519,7 +1836,7 @@ func (x *RotateTenantKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateTenantKeyRequest.ProtoReflect.Descriptor instead.
 func (*RotateTenantKeyRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RotateTenantKeyRequest) GetTenant() string {
@@ -1554,7 +1871,7 @@ type RotateTenantKeyResponse struct {
 
 func (x *RotateTenantKeyResponse) Reset() {
 	*x = RotateTenantKeyResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[25]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1566,7 +1883,7 @@ func (x *RotateTenantKeyResponse) String() string {
 func (*RotateTenantKeyResponse) ProtoMessage() {}
 
 func (x *RotateTenantKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[25]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1579,7 +1896,7 @@ func (x *RotateTenantKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateTenantKeyResponse.ProtoReflect.Descriptor instead.
 func (*RotateTenantKeyResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RotateTenantKeyResponse) GetVersion() int64 {
@@ -1637,7 +1954,7 @@ type KeyFindings struct {
 
 func (x *KeyFindings) Reset() {
 	*x = KeyFindings{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[26]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +1966,7 @@ func (x *KeyFindings) String() string {
 func (*KeyFindings) ProtoMessage() {}
 
 func (x *KeyFindings) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[26]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +1979,7 @@ func (x *KeyFindings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyFindings.ProtoReflect.Descriptor instead.
 func (*KeyFindings) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *KeyFindings) GetTenantKeyVersions() []int64 {
@@ -1711,7 +2028,7 @@ type ShredTenantRequest struct {
 
 func (x *ShredTenantRequest) Reset() {
 	*x = ShredTenantRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[27]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1723,7 +2040,7 @@ func (x *ShredTenantRequest) String() string {
 func (*ShredTenantRequest) ProtoMessage() {}
 
 func (x *ShredTenantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[27]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1736,7 +2053,7 @@ func (x *ShredTenantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShredTenantRequest.ProtoReflect.Descriptor instead.
 func (*ShredTenantRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ShredTenantRequest) GetTenant() string {
@@ -1762,7 +2079,7 @@ type ShredTenantResponse struct {
 
 func (x *ShredTenantResponse) Reset() {
 	*x = ShredTenantResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[28]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +2091,7 @@ func (x *ShredTenantResponse) String() string {
 func (*ShredTenantResponse) ProtoMessage() {}
 
 func (x *ShredTenantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[28]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +2104,7 @@ func (x *ShredTenantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShredTenantResponse.ProtoReflect.Descriptor instead.
 func (*ShredTenantResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ShredTenantResponse) GetCertificate() *ShredCertificate {
@@ -1809,7 +2126,7 @@ type ShredExecutionRequest struct {
 
 func (x *ShredExecutionRequest) Reset() {
 	*x = ShredExecutionRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[29]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1821,7 +2138,7 @@ func (x *ShredExecutionRequest) String() string {
 func (*ShredExecutionRequest) ProtoMessage() {}
 
 func (x *ShredExecutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[29]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1834,7 +2151,7 @@ func (x *ShredExecutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShredExecutionRequest.ProtoReflect.Descriptor instead.
 func (*ShredExecutionRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ShredExecutionRequest) GetTenant() string {
@@ -1867,7 +2184,7 @@ type ShredExecutionResponse struct {
 
 func (x *ShredExecutionResponse) Reset() {
 	*x = ShredExecutionResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[30]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +2196,7 @@ func (x *ShredExecutionResponse) String() string {
 func (*ShredExecutionResponse) ProtoMessage() {}
 
 func (x *ShredExecutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[30]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +2209,7 @@ func (x *ShredExecutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShredExecutionResponse.ProtoReflect.Descriptor instead.
 func (*ShredExecutionResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ShredExecutionResponse) GetCertificate() *ShredCertificate {
@@ -1926,7 +2243,7 @@ type ShredCertificate struct {
 
 func (x *ShredCertificate) Reset() {
 	*x = ShredCertificate{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[31]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +2255,7 @@ func (x *ShredCertificate) String() string {
 func (*ShredCertificate) ProtoMessage() {}
 
 func (x *ShredCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[31]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +2268,7 @@ func (x *ShredCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShredCertificate.ProtoReflect.Descriptor instead.
 func (*ShredCertificate) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ShredCertificate) GetTenant() string {
@@ -2025,7 +2342,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[32]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2354,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[32]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2367,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 type ReloadConfigResponse struct {
@@ -2065,7 +2382,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[33]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +2394,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[33]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,7 +2407,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReloadConfigResponse) GetChanged() []string {
@@ -2137,7 +2454,38 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"executions\x18\x01 \x01(\x05R\n" +
 	"executions\x12\x12\n" +
-	"\x04done\x18\x02 \x01(\bR\x04done\"\xb0\x02\n" +
+	"\x04done\x18\x02 \x01(\bR\x04done\"\xca\x02\n" +
+	"\fTenantLimits\x123\n" +
+	"\x13requests_per_second\x18\x01 \x01(\x03H\x00R\x11requestsPerSecond\x88\x01\x01\x12-\n" +
+	"\x10bytes_per_second\x18\x02 \x01(\x03H\x01R\x0ebytesPerSecond\x88\x01\x01\x12/\n" +
+	"\x11events_per_second\x18\x03 \x01(\x03H\x02R\x0feventsPerSecond\x88\x01\x01\x12 \n" +
+	"\tin_flight\x18\x04 \x01(\x03H\x03R\binFlight\x88\x01\x01\x12#\n" +
+	"\n" +
+	"executions\x18\x05 \x01(\x03H\x04R\n" +
+	"executions\x88\x01\x01B\x16\n" +
+	"\x14_requests_per_secondB\x13\n" +
+	"\x11_bytes_per_secondB\x14\n" +
+	"\x12_events_per_secondB\f\n" +
+	"\n" +
+	"_in_flightB\r\n" +
+	"\v_executions\",\n" +
+	"\x16GetTenantLimitsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xf7\x01\n" +
+	"\x17GetTenantLimitsResponse\x12+\n" +
+	"\x03own\x18\x01 \x01(\v2\x19.loomgate.v1.TenantLimitsR\x03own\x127\n" +
+	"\teffective\x18\x02 \x01(\v2\x19.loomgate.v1.TenantLimitsR\teffective\x12\x1b\n" +
+	"\tin_flight\x18\x03 \x01(\x03R\binFlight\x12\x1e\n" +
+	"\n" +
+	"executions\x18\x04 \x01(\x03R\n" +
+	"executions\x129\n" +
+	"\n" +
+	"counted_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tcountedAt\"u\n" +
+	"\x16SetTenantLimitsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05reset\x18\x02 \x01(\bR\x05reset\x121\n" +
+	"\x06limits\x18\x03 \x01(\v2\x19.loomgate.v1.TenantLimitsR\x06limits\"F\n" +
+	"\x17SetTenantLimitsResponse\x12+\n" +
+	"\x03own\x18\x01 \x01(\v2\x19.loomgate.v1.TenantLimitsR\x03own\"\xb0\x02\n" +
 	"\x06ApiKey\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\atenants\x18\x02 \x03(\tR\atenants\x12\x1f\n" +
@@ -2253,12 +2601,14 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"SCOPE_READ\x10\x01\x12\x0f\n" +
 	"\vSCOPE_WRITE\x10\x02\x12\x0f\n" +
-	"\vSCOPE_ADMIN\x10\x032\xc7\t\n" +
+	"\vSCOPE_ADMIN\x10\x032\x8d\v\n" +
 	"\fAdminService\x12S\n" +
 	"\fCreateTenant\x12 .loomgate.v1.CreateTenantRequest\x1a!.loomgate.v1.CreateTenantResponse\x12U\n" +
 	"\vListTenants\x12\x1f.loomgate.v1.ListTenantsRequest\x1a .loomgate.v1.ListTenantsResponse\"\x03\x90\x02\x01\x12[\n" +
 	"\rDisableTenant\x12!.loomgate.v1.DisableTenantRequest\x1a\".loomgate.v1.DisableTenantResponse\"\x03\x90\x02\x02\x12U\n" +
-	"\vPurgeTenant\x12\x1f.loomgate.v1.PurgeTenantRequest\x1a .loomgate.v1.PurgeTenantResponse\"\x03\x90\x02\x02\x12S\n" +
+	"\vPurgeTenant\x12\x1f.loomgate.v1.PurgeTenantRequest\x1a .loomgate.v1.PurgeTenantResponse\"\x03\x90\x02\x02\x12a\n" +
+	"\x0fGetTenantLimits\x12#.loomgate.v1.GetTenantLimitsRequest\x1a$.loomgate.v1.GetTenantLimitsResponse\"\x03\x90\x02\x01\x12a\n" +
+	"\x0fSetTenantLimits\x12#.loomgate.v1.SetTenantLimitsRequest\x1a$.loomgate.v1.SetTenantLimitsResponse\"\x03\x90\x02\x02\x12S\n" +
 	"\fCreateApiKey\x12 .loomgate.v1.CreateApiKeyRequest\x1a!.loomgate.v1.CreateApiKeyResponse\x12U\n" +
 	"\vListApiKeys\x12\x1f.loomgate.v1.ListApiKeysRequest\x1a .loomgate.v1.ListApiKeysResponse\"\x03\x90\x02\x01\x12X\n" +
 	"\fRevokeApiKey\x12 .loomgate.v1.RevokeApiKeyRequest\x1a!.loomgate.v1.RevokeApiKeyResponse\"\x03\x90\x02\x02\x12U\n" +
@@ -2284,7 +2634,7 @@ func file_loomgate_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_loomgate_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_loomgate_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_loomgate_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_loomgate_v1_admin_proto_goTypes = []any{
 	(TenantState)(0),                // 0: loomgate.v1.TenantState
 	(Scope)(0),                      // 1: loomgate.v1.Scope
@@ -2297,89 +2647,103 @@ var file_loomgate_v1_admin_proto_goTypes = []any{
 	(*DisableTenantResponse)(nil),   // 8: loomgate.v1.DisableTenantResponse
 	(*PurgeTenantRequest)(nil),      // 9: loomgate.v1.PurgeTenantRequest
 	(*PurgeTenantResponse)(nil),     // 10: loomgate.v1.PurgeTenantResponse
-	(*ApiKey)(nil),                  // 11: loomgate.v1.ApiKey
-	(*CreateApiKeyRequest)(nil),     // 12: loomgate.v1.CreateApiKeyRequest
-	(*CreateApiKeyResponse)(nil),    // 13: loomgate.v1.CreateApiKeyResponse
-	(*ListApiKeysRequest)(nil),      // 14: loomgate.v1.ListApiKeysRequest
-	(*ListApiKeysResponse)(nil),     // 15: loomgate.v1.ListApiKeysResponse
-	(*RevokeApiKeyRequest)(nil),     // 16: loomgate.v1.RevokeApiKeyRequest
-	(*RevokeApiKeyResponse)(nil),    // 17: loomgate.v1.RevokeApiKeyResponse
-	(*Action)(nil),                  // 18: loomgate.v1.Action
-	(*ListActionsRequest)(nil),      // 19: loomgate.v1.ListActionsRequest
-	(*ListActionsResponse)(nil),     // 20: loomgate.v1.ListActionsResponse
-	(*ListShardsRequest)(nil),       // 21: loomgate.v1.ListShardsRequest
-	(*ListShardsResponse)(nil),      // 22: loomgate.v1.ListShardsResponse
-	(*ShardStatus)(nil),             // 23: loomgate.v1.ShardStatus
-	(*LocateRequest)(nil),           // 24: loomgate.v1.LocateRequest
-	(*LocateResponse)(nil),          // 25: loomgate.v1.LocateResponse
-	(*RotateTenantKeyRequest)(nil),  // 26: loomgate.v1.RotateTenantKeyRequest
-	(*RotateTenantKeyResponse)(nil), // 27: loomgate.v1.RotateTenantKeyResponse
-	(*KeyFindings)(nil),             // 28: loomgate.v1.KeyFindings
-	(*ShredTenantRequest)(nil),      // 29: loomgate.v1.ShredTenantRequest
-	(*ShredTenantResponse)(nil),     // 30: loomgate.v1.ShredTenantResponse
-	(*ShredExecutionRequest)(nil),   // 31: loomgate.v1.ShredExecutionRequest
-	(*ShredExecutionResponse)(nil),  // 32: loomgate.v1.ShredExecutionResponse
-	(*ShredCertificate)(nil),        // 33: loomgate.v1.ShredCertificate
-	(*ReloadConfigRequest)(nil),     // 34: loomgate.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),    // 35: loomgate.v1.ReloadConfigResponse
-	(*timestamppb.Timestamp)(nil),   // 36: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 37: google.protobuf.Duration
+	(*TenantLimits)(nil),            // 11: loomgate.v1.TenantLimits
+	(*GetTenantLimitsRequest)(nil),  // 12: loomgate.v1.GetTenantLimitsRequest
+	(*GetTenantLimitsResponse)(nil), // 13: loomgate.v1.GetTenantLimitsResponse
+	(*SetTenantLimitsRequest)(nil),  // 14: loomgate.v1.SetTenantLimitsRequest
+	(*SetTenantLimitsResponse)(nil), // 15: loomgate.v1.SetTenantLimitsResponse
+	(*ApiKey)(nil),                  // 16: loomgate.v1.ApiKey
+	(*CreateApiKeyRequest)(nil),     // 17: loomgate.v1.CreateApiKeyRequest
+	(*CreateApiKeyResponse)(nil),    // 18: loomgate.v1.CreateApiKeyResponse
+	(*ListApiKeysRequest)(nil),      // 19: loomgate.v1.ListApiKeysRequest
+	(*ListApiKeysResponse)(nil),     // 20: loomgate.v1.ListApiKeysResponse
+	(*RevokeApiKeyRequest)(nil),     // 21: loomgate.v1.RevokeApiKeyRequest
+	(*RevokeApiKeyResponse)(nil),    // 22: loomgate.v1.RevokeApiKeyResponse
+	(*Action)(nil),                  // 23: loomgate.v1.Action
+	(*ListActionsRequest)(nil),      // 24: loomgate.v1.ListActionsRequest
+	(*ListActionsResponse)(nil),     // 25: loomgate.v1.ListActionsResponse
+	(*ListShardsRequest)(nil),       // 26: loomgate.v1.ListShardsRequest
+	(*ListShardsResponse)(nil),      // 27: loomgate.v1.ListShardsResponse
+	(*ShardStatus)(nil),             // 28: loomgate.v1.ShardStatus
+	(*LocateRequest)(nil),           // 29: loomgate.v1.LocateRequest
+	(*LocateResponse)(nil),          // 30: loomgate.v1.LocateResponse
+	(*RotateTenantKeyRequest)(nil),  // 31: loomgate.v1.RotateTenantKeyRequest
+	(*RotateTenantKeyResponse)(nil), // 32: loomgate.v1.RotateTenantKeyResponse
+	(*KeyFindings)(nil),             // 33: loomgate.v1.KeyFindings
+	(*ShredTenantRequest)(nil),      // 34: loomgate.v1.ShredTenantRequest
+	(*ShredTenantResponse)(nil),     // 35: loomgate.v1.ShredTenantResponse
+	(*ShredExecutionRequest)(nil),   // 36: loomgate.v1.ShredExecutionRequest
+	(*ShredExecutionResponse)(nil),  // 37: loomgate.v1.ShredExecutionResponse
+	(*ShredCertificate)(nil),        // 38: loomgate.v1.ShredCertificate
+	(*ReloadConfigRequest)(nil),     // 39: loomgate.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),    // 40: loomgate.v1.ReloadConfigResponse
+	(*timestamppb.Timestamp)(nil),   // 41: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 42: google.protobuf.Duration
 }
 var file_loomgate_v1_admin_proto_depIdxs = []int32{
 	0,  // 0: loomgate.v1.Tenant.state:type_name -> loomgate.v1.TenantState
-	36, // 1: loomgate.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	41, // 1: loomgate.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
 	2,  // 2: loomgate.v1.CreateTenantResponse.tenant:type_name -> loomgate.v1.Tenant
 	2,  // 3: loomgate.v1.ListTenantsResponse.tenants:type_name -> loomgate.v1.Tenant
-	1,  // 4: loomgate.v1.ApiKey.scopes:type_name -> loomgate.v1.Scope
-	36, // 5: loomgate.v1.ApiKey.created_at:type_name -> google.protobuf.Timestamp
-	36, // 6: loomgate.v1.ApiKey.expires_at:type_name -> google.protobuf.Timestamp
-	36, // 7: loomgate.v1.ApiKey.revoked_at:type_name -> google.protobuf.Timestamp
-	1,  // 8: loomgate.v1.CreateApiKeyRequest.scopes:type_name -> loomgate.v1.Scope
-	36, // 9: loomgate.v1.CreateApiKeyRequest.expires_at:type_name -> google.protobuf.Timestamp
-	11, // 10: loomgate.v1.CreateApiKeyResponse.api_key:type_name -> loomgate.v1.ApiKey
-	11, // 11: loomgate.v1.ListApiKeysResponse.api_keys:type_name -> loomgate.v1.ApiKey
-	36, // 12: loomgate.v1.Action.at:type_name -> google.protobuf.Timestamp
-	18, // 13: loomgate.v1.ListActionsResponse.actions:type_name -> loomgate.v1.Action
-	23, // 14: loomgate.v1.ListShardsResponse.shards:type_name -> loomgate.v1.ShardStatus
-	37, // 15: loomgate.v1.ShardStatus.latency:type_name -> google.protobuf.Duration
-	28, // 16: loomgate.v1.RotateTenantKeyResponse.findings:type_name -> loomgate.v1.KeyFindings
-	33, // 17: loomgate.v1.ShredTenantResponse.certificate:type_name -> loomgate.v1.ShredCertificate
-	33, // 18: loomgate.v1.ShredExecutionResponse.certificate:type_name -> loomgate.v1.ShredCertificate
-	36, // 19: loomgate.v1.ShredCertificate.at:type_name -> google.protobuf.Timestamp
-	28, // 20: loomgate.v1.ShredCertificate.findings:type_name -> loomgate.v1.KeyFindings
-	3,  // 21: loomgate.v1.AdminService.CreateTenant:input_type -> loomgate.v1.CreateTenantRequest
-	5,  // 22: loomgate.v1.AdminService.ListTenants:input_type -> loomgate.v1.ListTenantsRequest
-	7,  // 23: loomgate.v1.AdminService.DisableTenant:input_type -> loomgate.v1.DisableTenantRequest
-	9,  // 24: loomgate.v1.AdminService.PurgeTenant:input_type -> loomgate.v1.PurgeTenantRequest
-	12, // 25: loomgate.v1.AdminService.CreateApiKey:input_type -> loomgate.v1.CreateApiKeyRequest
-	14, // 26: loomgate.v1.AdminService.ListApiKeys:input_type -> loomgate.v1.ListApiKeysRequest
-	16, // 27: loomgate.v1.AdminService.RevokeApiKey:input_type -> loomgate.v1.RevokeApiKeyRequest
-	19, // 28: loomgate.v1.AdminService.ListActions:input_type -> loomgate.v1.ListActionsRequest
-	21, // 29: loomgate.v1.AdminService.ListShards:input_type -> loomgate.v1.ListShardsRequest
-	26, // 30: loomgate.v1.AdminService.RotateTenantKey:input_type -> loomgate.v1.RotateTenantKeyRequest
-	29, // 31: loomgate.v1.AdminService.ShredTenant:input_type -> loomgate.v1.ShredTenantRequest
-	31, // 32: loomgate.v1.AdminService.ShredExecution:input_type -> loomgate.v1.ShredExecutionRequest
-	34, // 33: loomgate.v1.AdminService.ReloadConfig:input_type -> loomgate.v1.ReloadConfigRequest
-	24, // 34: loomgate.v1.AdminService.Locate:input_type -> loomgate.v1.LocateRequest
-	4,  // 35: loomgate.v1.AdminService.CreateTenant:output_type -> loomgate.v1.CreateTenantResponse
-	6,  // 36: loomgate.v1.AdminService.ListTenants:output_type -> loomgate.v1.ListTenantsResponse
-	8,  // 37: loomgate.v1.AdminService.DisableTenant:output_type -> loomgate.v1.DisableTenantResponse
-	10, // 38: loomgate.v1.AdminService.PurgeTenant:output_type -> loomgate.v1.PurgeTenantResponse
-	13, // 39: loomgate.v1.AdminService.CreateApiKey:output_type -> loomgate.v1.CreateApiKeyResponse
-	15, // 40: loomgate.v1.AdminService.ListApiKeys:output_type -> loomgate.v1.ListApiKeysResponse
-	17, // 41: loomgate.v1.AdminService.RevokeApiKey:output_type -> loomgate.v1.RevokeApiKeyResponse
-	20, // 42: loomgate.v1.AdminService.ListActions:output_type -> loomgate.v1.ListActionsResponse
-	22, // 43: loomgate.v1.AdminService.ListShards:output_type -> loomgate.v1.ListShardsResponse
-	27, // 44: loomgate.v1.AdminService.RotateTenantKey:output_type -> loomgate.v1.RotateTenantKeyResponse
-	30, // 45: loomgate.v1.AdminService.ShredTenant:output_type -> loomgate.v1.ShredTenantResponse
-	32, // 46: loomgate.v1.AdminService.ShredExecution:output_type -> loomgate.v1.ShredExecutionResponse
-	35, // 47: loomgate.v1.AdminService.ReloadConfig:output_type -> loomgate.v1.ReloadConfigResponse
-	25, // 48: loomgate.v1.AdminService.Locate:output_type -> loomgate.v1.LocateResponse
-	35, // [35:49] is the sub-list for method output_type
-	21, // [21:35] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	11, // 4: loomgate.v1.GetTenantLimitsResponse.own:type_name -> loomgate.v1.TenantLimits
+	11, // 5: loomgate.v1.GetTenantLimitsResponse.effective:type_name -> loomgate.v1.TenantLimits
+	41, // 6: loomgate.v1.GetTenantLimitsResponse.counted_at:type_name -> google.protobuf.Timestamp
+	11, // 7: loomgate.v1.SetTenantLimitsRequest.limits:type_name -> loomgate.v1.TenantLimits
+	11, // 8: loomgate.v1.SetTenantLimitsResponse.own:type_name -> loomgate.v1.TenantLimits
+	1,  // 9: loomgate.v1.ApiKey.scopes:type_name -> loomgate.v1.Scope
+	41, // 10: loomgate.v1.ApiKey.created_at:type_name -> google.protobuf.Timestamp
+	41, // 11: loomgate.v1.ApiKey.expires_at:type_name -> google.protobuf.Timestamp
+	41, // 12: loomgate.v1.ApiKey.revoked_at:type_name -> google.protobuf.Timestamp
+	1,  // 13: loomgate.v1.CreateApiKeyRequest.scopes:type_name -> loomgate.v1.Scope
+	41, // 14: loomgate.v1.CreateApiKeyRequest.expires_at:type_name -> google.protobuf.Timestamp
+	16, // 15: loomgate.v1.CreateApiKeyResponse.api_key:type_name -> loomgate.v1.ApiKey
+	16, // 16: loomgate.v1.ListApiKeysResponse.api_keys:type_name -> loomgate.v1.ApiKey
+	41, // 17: loomgate.v1.Action.at:type_name -> google.protobuf.Timestamp
+	23, // 18: loomgate.v1.ListActionsResponse.actions:type_name -> loomgate.v1.Action
+	28, // 19: loomgate.v1.ListShardsResponse.shards:type_name -> loomgate.v1.ShardStatus
+	42, // 20: loomgate.v1.ShardStatus.latency:type_name -> google.protobuf.Duration
+	33, // 21: loomgate.v1.RotateTenantKeyResponse.findings:type_name -> loomgate.v1.KeyFindings
+	38, // 22: loomgate.v1.ShredTenantResponse.certificate:type_name -> loomgate.v1.ShredCertificate
+	38, // 23: loomgate.v1.ShredExecutionResponse.certificate:type_name -> loomgate.v1.ShredCertificate
+	41, // 24: loomgate.v1.ShredCertificate.at:type_name -> google.protobuf.Timestamp
+	33, // 25: loomgate.v1.ShredCertificate.findings:type_name -> loomgate.v1.KeyFindings
+	3,  // 26: loomgate.v1.AdminService.CreateTenant:input_type -> loomgate.v1.CreateTenantRequest
+	5,  // 27: loomgate.v1.AdminService.ListTenants:input_type -> loomgate.v1.ListTenantsRequest
+	7,  // 28: loomgate.v1.AdminService.DisableTenant:input_type -> loomgate.v1.DisableTenantRequest
+	9,  // 29: loomgate.v1.AdminService.PurgeTenant:input_type -> loomgate.v1.PurgeTenantRequest
+	12, // 30: loomgate.v1.AdminService.GetTenantLimits:input_type -> loomgate.v1.GetTenantLimitsRequest
+	14, // 31: loomgate.v1.AdminService.SetTenantLimits:input_type -> loomgate.v1.SetTenantLimitsRequest
+	17, // 32: loomgate.v1.AdminService.CreateApiKey:input_type -> loomgate.v1.CreateApiKeyRequest
+	19, // 33: loomgate.v1.AdminService.ListApiKeys:input_type -> loomgate.v1.ListApiKeysRequest
+	21, // 34: loomgate.v1.AdminService.RevokeApiKey:input_type -> loomgate.v1.RevokeApiKeyRequest
+	24, // 35: loomgate.v1.AdminService.ListActions:input_type -> loomgate.v1.ListActionsRequest
+	26, // 36: loomgate.v1.AdminService.ListShards:input_type -> loomgate.v1.ListShardsRequest
+	31, // 37: loomgate.v1.AdminService.RotateTenantKey:input_type -> loomgate.v1.RotateTenantKeyRequest
+	34, // 38: loomgate.v1.AdminService.ShredTenant:input_type -> loomgate.v1.ShredTenantRequest
+	36, // 39: loomgate.v1.AdminService.ShredExecution:input_type -> loomgate.v1.ShredExecutionRequest
+	39, // 40: loomgate.v1.AdminService.ReloadConfig:input_type -> loomgate.v1.ReloadConfigRequest
+	29, // 41: loomgate.v1.AdminService.Locate:input_type -> loomgate.v1.LocateRequest
+	4,  // 42: loomgate.v1.AdminService.CreateTenant:output_type -> loomgate.v1.CreateTenantResponse
+	6,  // 43: loomgate.v1.AdminService.ListTenants:output_type -> loomgate.v1.ListTenantsResponse
+	8,  // 44: loomgate.v1.AdminService.DisableTenant:output_type -> loomgate.v1.DisableTenantResponse
+	10, // 45: loomgate.v1.AdminService.PurgeTenant:output_type -> loomgate.v1.PurgeTenantResponse
+	13, // 46: loomgate.v1.AdminService.GetTenantLimits:output_type -> loomgate.v1.GetTenantLimitsResponse
+	15, // 47: loomgate.v1.AdminService.SetTenantLimits:output_type -> loomgate.v1.SetTenantLimitsResponse
+	18, // 48: loomgate.v1.AdminService.CreateApiKey:output_type -> loomgate.v1.CreateApiKeyResponse
+	20, // 49: loomgate.v1.AdminService.ListApiKeys:output_type -> loomgate.v1.ListApiKeysResponse
+	22, // 50: loomgate.v1.AdminService.RevokeApiKey:output_type -> loomgate.v1.RevokeApiKeyResponse
+	25, // 51: loomgate.v1.AdminService.ListActions:output_type -> loomgate.v1.ListActionsResponse
+	27, // 52: loomgate.v1.AdminService.ListShards:output_type -> loomgate.v1.ListShardsResponse
+	32, // 53: loomgate.v1.AdminService.RotateTenantKey:output_type -> loomgate.v1.RotateTenantKeyResponse
+	35, // 54: loomgate.v1.AdminService.ShredTenant:output_type -> loomgate.v1.ShredTenantResponse
+	37, // 55: loomgate.v1.AdminService.ShredExecution:output_type -> loomgate.v1.ShredExecutionResponse
+	40, // 56: loomgate.v1.AdminService.ReloadConfig:output_type -> loomgate.v1.ReloadConfigResponse
+	30, // 57: loomgate.v1.AdminService.Locate:output_type -> loomgate.v1.LocateResponse
+	42, // [42:58] is the sub-list for method output_type
+	26, // [26:42] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_loomgate_v1_admin_proto_init() }
@@ -2387,13 +2751,14 @@ func file_loomgate_v1_admin_proto_init() {
 	if File_loomgate_v1_admin_proto != nil {
 		return
 	}
+	file_loomgate_v1_admin_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loomgate_v1_admin_proto_rawDesc), len(file_loomgate_v1_admin_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   34,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

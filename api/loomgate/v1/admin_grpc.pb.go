@@ -23,6 +23,8 @@ const (
 	AdminService_ListTenants_FullMethodName     = "/loomgate.v1.AdminService/ListTenants"
 	AdminService_DisableTenant_FullMethodName   = "/loomgate.v1.AdminService/DisableTenant"
 	AdminService_PurgeTenant_FullMethodName     = "/loomgate.v1.AdminService/PurgeTenant"
+	AdminService_GetTenantLimits_FullMethodName = "/loomgate.v1.AdminService/GetTenantLimits"
+	AdminService_SetTenantLimits_FullMethodName = "/loomgate.v1.AdminService/SetTenantLimits"
 	AdminService_CreateApiKey_FullMethodName    = "/loomgate.v1.AdminService/CreateApiKey"
 	AdminService_ListApiKeys_FullMethodName     = "/loomgate.v1.AdminService/ListApiKeys"
 	AdminService_RevokeApiKey_FullMethodName    = "/loomgate.v1.AdminService/RevokeApiKey"
@@ -52,6 +54,11 @@ type AdminServiceClient interface {
 	// PurgeTenant removes a part of a disabled tenant's data, and tells whether it was
 	// the last. Call it until then.
 	PurgeTenant(ctx context.Context, in *PurgeTenantRequest, opts ...grpc.CallOption) (*PurgeTenantResponse, error)
+	// GetTenantLimits tells what a tenant may use, and uses, of the gateway that answers.
+	GetTenantLimits(ctx context.Context, in *GetTenantLimitsRequest, opts ...grpc.CallOption) (*GetTenantLimitsResponse, error)
+	// SetTenantLimits changes limits that a tenant has of its own. Other gateways follow
+	// with their next look at the records.
+	SetTenantLimits(ctx context.Context, in *SetTenantLimitsRequest, opts ...grpc.CallOption) (*SetTenantLimitsResponse, error)
 	// CreateApiKey makes a credential. Its text is told once.
 	CreateApiKey(ctx context.Context, in *CreateApiKeyRequest, opts ...grpc.CallOption) (*CreateApiKeyResponse, error)
 	// ListApiKeys returns a page of API keys by id, without what proves them.
@@ -122,6 +129,26 @@ func (c *adminServiceClient) PurgeTenant(ctx context.Context, in *PurgeTenantReq
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PurgeTenantResponse)
 	err := c.cc.Invoke(ctx, AdminService_PurgeTenant_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) GetTenantLimits(ctx context.Context, in *GetTenantLimitsRequest, opts ...grpc.CallOption) (*GetTenantLimitsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetTenantLimitsResponse)
+	err := c.cc.Invoke(ctx, AdminService_GetTenantLimits_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) SetTenantLimits(ctx context.Context, in *SetTenantLimitsRequest, opts ...grpc.CallOption) (*SetTenantLimitsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetTenantLimitsResponse)
+	err := c.cc.Invoke(ctx, AdminService_SetTenantLimits_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -245,6 +272,11 @@ type AdminServiceServer interface {
 	// PurgeTenant removes a part of a disabled tenant's data, and tells whether it was
 	// the last. Call it until then.
 	PurgeTenant(context.Context, *PurgeTenantRequest) (*PurgeTenantResponse, error)
+	// GetTenantLimits tells what a tenant may use, and uses, of the gateway that answers.
+	GetTenantLimits(context.Context, *GetTenantLimitsRequest) (*GetTenantLimitsResponse, error)
+	// SetTenantLimits changes limits that a tenant has of its own. Other gateways follow
+	// with their next look at the records.
+	SetTenantLimits(context.Context, *SetTenantLimitsRequest) (*SetTenantLimitsResponse, error)
 	// CreateApiKey makes a credential. Its text is told once.
 	CreateApiKey(context.Context, *CreateApiKeyRequest) (*CreateApiKeyResponse, error)
 	// ListApiKeys returns a page of API keys by id, without what proves them.
@@ -291,6 +323,12 @@ func (UnimplementedAdminServiceServer) DisableTenant(context.Context, *DisableTe
 }
 func (UnimplementedAdminServiceServer) PurgeTenant(context.Context, *PurgeTenantRequest) (*PurgeTenantResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PurgeTenant not implemented")
+}
+func (UnimplementedAdminServiceServer) GetTenantLimits(context.Context, *GetTenantLimitsRequest) (*GetTenantLimitsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetTenantLimits not implemented")
+}
+func (UnimplementedAdminServiceServer) SetTenantLimits(context.Context, *SetTenantLimitsRequest) (*SetTenantLimitsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetTenantLimits not implemented")
 }
 func (UnimplementedAdminServiceServer) CreateApiKey(context.Context, *CreateApiKeyRequest) (*CreateApiKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateApiKey not implemented")
@@ -410,6 +448,42 @@ func _AdminService_PurgeTenant_Handler(srv interface{}, ctx context.Context, dec
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AdminServiceServer).PurgeTenant(ctx, req.(*PurgeTenantRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_GetTenantLimits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetTenantLimitsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).GetTenantLimits(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_GetTenantLimits_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).GetTenantLimits(ctx, req.(*GetTenantLimitsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_SetTenantLimits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetTenantLimitsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).SetTenantLimits(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_SetTenantLimits_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).SetTenantLimits(ctx, req.(*SetTenantLimitsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -616,6 +690,14 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PurgeTenant",
 			Handler:    _AdminService_PurgeTenant_Handler,
+		},
+		{
+			MethodName: "GetTenantLimits",
+			Handler:    _AdminService_GetTenantLimits_Handler,
+		},
+		{
+			MethodName: "SetTenantLimits",
+			Handler:    _AdminService_SetTenantLimits_Handler,
 		},
 		{
 			MethodName: "CreateApiKey",

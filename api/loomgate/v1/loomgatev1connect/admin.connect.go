@@ -32,6 +32,12 @@ const (
 	AdminServiceDisableTenantProcedure = "/loomgate.v1.AdminService/DisableTenant"
 	// AdminServicePurgeTenantProcedure is the procedure name of the AdminService's PurgeTenant RPC.
 	AdminServicePurgeTenantProcedure = "/loomgate.v1.AdminService/PurgeTenant"
+	// AdminServiceGetTenantLimitsProcedure is the procedure name of the AdminService's GetTenantLimits
+	// RPC.
+	AdminServiceGetTenantLimitsProcedure = "/loomgate.v1.AdminService/GetTenantLimits"
+	// AdminServiceSetTenantLimitsProcedure is the procedure name of the AdminService's SetTenantLimits
+	// RPC.
+	AdminServiceSetTenantLimitsProcedure = "/loomgate.v1.AdminService/SetTenantLimits"
 	// AdminServiceCreateApiKeyProcedure is the procedure name of the AdminService's CreateApiKey RPC.
 	AdminServiceCreateApiKeyProcedure = "/loomgate.v1.AdminService/CreateApiKey"
 	// AdminServiceListApiKeysProcedure is the procedure name of the AdminService's ListApiKeys RPC.
@@ -85,6 +91,22 @@ var (
 			StreamType:       connect.StreamTypeUnary,
 			Schema:           v1.File_loomgate_v1_admin_proto.Services().ByName("AdminService").Methods().ByName("PurgeTenant"),
 			Procedure:        AdminServicePurgeTenantProcedure,
+			IdempotencyLevel: connect.IdempotencyIdempotent,
+		}
+	})
+	adminServiceGetTenantLimitsSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType:       connect.StreamTypeUnary,
+			Schema:           v1.File_loomgate_v1_admin_proto.Services().ByName("AdminService").Methods().ByName("GetTenantLimits"),
+			Procedure:        AdminServiceGetTenantLimitsProcedure,
+			IdempotencyLevel: connect.IdempotencyNoSideEffects,
+		}
+	})
+	adminServiceSetTenantLimitsSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType:       connect.StreamTypeUnary,
+			Schema:           v1.File_loomgate_v1_admin_proto.Services().ByName("AdminService").Methods().ByName("SetTenantLimits"),
+			Procedure:        AdminServiceSetTenantLimitsProcedure,
 			IdempotencyLevel: connect.IdempotencyIdempotent,
 		}
 	})
@@ -177,6 +199,11 @@ type AdminServiceClient interface {
 	// PurgeTenant removes a part of a disabled tenant's data, and tells whether it was
 	// the last. Call it until then.
 	PurgeTenant(context.Context, *v1.PurgeTenantRequest) (*v1.PurgeTenantResponse, error)
+	// GetTenantLimits tells what a tenant may use, and uses, of the gateway that answers.
+	GetTenantLimits(context.Context, *v1.GetTenantLimitsRequest) (*v1.GetTenantLimitsResponse, error)
+	// SetTenantLimits changes limits that a tenant has of its own. Other gateways follow
+	// with their next look at the records.
+	SetTenantLimits(context.Context, *v1.SetTenantLimitsRequest) (*v1.SetTenantLimitsResponse, error)
 	// CreateApiKey makes a credential. Its text is told once.
 	CreateApiKey(context.Context, *v1.CreateApiKeyRequest) (*v1.CreateApiKeyResponse, error)
 	// ListApiKeys returns a page of API keys by id, without what proves them.
@@ -223,6 +250,11 @@ type AdminServiceHandler interface {
 	// PurgeTenant removes a part of a disabled tenant's data, and tells whether it was
 	// the last. Call it until then.
 	PurgeTenant(context.Context, *v1.PurgeTenantRequest) (*v1.PurgeTenantResponse, error)
+	// GetTenantLimits tells what a tenant may use, and uses, of the gateway that answers.
+	GetTenantLimits(context.Context, *v1.GetTenantLimitsRequest) (*v1.GetTenantLimitsResponse, error)
+	// SetTenantLimits changes limits that a tenant has of its own. Other gateways follow
+	// with their next look at the records.
+	SetTenantLimits(context.Context, *v1.SetTenantLimitsRequest) (*v1.SetTenantLimitsResponse, error)
 	// CreateApiKey makes a credential. Its text is told once.
 	CreateApiKey(context.Context, *v1.CreateApiKeyRequest) (*v1.CreateApiKeyResponse, error)
 	// ListApiKeys returns a page of API keys by id, without what proves them.
@@ -260,6 +292,8 @@ func RegisterAdminServiceHandler(server *connect.Server, svc AdminServiceHandler
 		connect.Method{Spec: adminServiceListTenantsSpec(), Handler: adapter.listTenants},
 		connect.Method{Spec: adminServiceDisableTenantSpec(), Handler: adapter.disableTenant},
 		connect.Method{Spec: adminServicePurgeTenantSpec(), Handler: adapter.purgeTenant},
+		connect.Method{Spec: adminServiceGetTenantLimitsSpec(), Handler: adapter.getTenantLimits},
+		connect.Method{Spec: adminServiceSetTenantLimitsSpec(), Handler: adapter.setTenantLimits},
 		connect.Method{Spec: adminServiceCreateApiKeySpec(), Handler: adapter.createApiKey},
 		connect.Method{Spec: adminServiceListApiKeysSpec(), Handler: adapter.listApiKeys},
 		connect.Method{Spec: adminServiceRevokeApiKeySpec(), Handler: adapter.revokeApiKey},
@@ -290,6 +324,14 @@ func (UnimplementedAdminServiceHandler) DisableTenant(context.Context, *v1.Disab
 
 func (UnimplementedAdminServiceHandler) PurgeTenant(context.Context, *v1.PurgeTenantRequest) (*v1.PurgeTenantResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "loomgate.v1.AdminService.PurgeTenant is not implemented")
+}
+
+func (UnimplementedAdminServiceHandler) GetTenantLimits(context.Context, *v1.GetTenantLimitsRequest) (*v1.GetTenantLimitsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "loomgate.v1.AdminService.GetTenantLimits is not implemented")
+}
+
+func (UnimplementedAdminServiceHandler) SetTenantLimits(context.Context, *v1.SetTenantLimitsRequest) (*v1.SetTenantLimitsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "loomgate.v1.AdminService.SetTenantLimits is not implemented")
 }
 
 func (UnimplementedAdminServiceHandler) CreateApiKey(context.Context, *v1.CreateApiKeyRequest) (*v1.CreateApiKeyResponse, error) {
@@ -363,6 +405,22 @@ func (c *adminServiceClient) DisableTenant(ctx context.Context, req *v1.DisableT
 func (c *adminServiceClient) PurgeTenant(ctx context.Context, req *v1.PurgeTenantRequest) (*v1.PurgeTenantResponse, error) {
 	var res v1.PurgeTenantResponse
 	if err := c.client.CallUnary(ctx, adminServicePurgeTenantSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *adminServiceClient) GetTenantLimits(ctx context.Context, req *v1.GetTenantLimitsRequest) (*v1.GetTenantLimitsResponse, error) {
+	var res v1.GetTenantLimitsResponse
+	if err := c.client.CallUnary(ctx, adminServiceGetTenantLimitsSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *adminServiceClient) SetTenantLimits(ctx context.Context, req *v1.SetTenantLimitsRequest) (*v1.SetTenantLimitsResponse, error) {
+	var res v1.SetTenantLimitsResponse
+	if err := c.client.CallUnary(ctx, adminServiceSetTenantLimitsSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -492,6 +550,30 @@ func (h adminServiceHandler) purgeTenant(ctx context.Context, _ connect.Spec, st
 		return err
 	}
 	res, err := h.svc.PurgeTenant(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h adminServiceHandler) getTenantLimits(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.GetTenantLimitsRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.GetTenantLimits(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h adminServiceHandler) setTenantLimits(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.SetTenantLimitsRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.SetTenantLimits(ctx, &req)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/control"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/limits"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/stack"
 	"github.com/loomgate/loomgate/spi"
 
@@ -26,6 +27,9 @@ type Service struct {
 	// Admit returns who calls, if a key of the scope admin does. Its error is the
 	// caller's answer.
 	Admit func(context.Context) (control.Actor, error)
+
+	// Limits are what tenants may use, and use.
+	Limits *limits.Tenants
 
 	// Reload reads the configuration again.
 	Reload func(context.Context) (config.Changes, error)

@@ -54,7 +54,7 @@ stored. It can be stopped and run again. The name is never used again.`,
 		},
 	}
 	remove.Flags().Bool("yes", false, "remove everything of the tenant for good")
-	cmd.AddCommand(create, list, remove, newRotateKey(), newShredTenant())
+	cmd.AddCommand(create, list, remove, newTenantLimits(), newRotateKey(), newShredTenant())
 	return cmd
 }
 

@@ -9,7 +9,7 @@ import (
 // live are the settings that a running gateway takes over, by what their paths begin
 // with. All others need a restart.
 var live = []string{
-	"identity", "log.level", "shards[].dsn", "shards[].dsn_file", "shards[].pool_size",
+	"identity", "limits.tenant", "log.level", "shards[].dsn", "shards[].dsn_file", "shards[].pool_size",
 	"tls.cert_file", "tls.key_file", "tls.client_ca_file",
 }
 

@@ -19,6 +19,7 @@ func TestWhatChangedIsTakenOverOrNeedsARestart(t *testing.T) {
 	}{
 		"nothing":           {func(*config.Config) {}, nil, nil},
 		"the log's level":   {func(c *config.Config) { c.Log.Level = "debug" }, []string{"log.level"}, nil},
+		"a tenant's limits": {func(c *config.Config) { c.Limits.Tenant.InFlight = 7 }, []string{"limits.tenant.in_flight"}, nil},
 		"the log's format":  {func(c *config.Config) { c.Log.Format = "json" }, nil, []string{"log.format"}},
 		"a shard's address": {func(c *config.Config) { c.Shards[1].DSN = config.NewSecret("postgres://h/three") }, []string{"shards[1].dsn"}, nil},
 		"a shard more": {

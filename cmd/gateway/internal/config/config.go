@@ -253,11 +253,46 @@ type Control struct {
 	MaxStaleness time.Duration `yaml:"max_staleness" default:"5m" range:"1s..24h"`
 }
 
-// Limits are on single messages.
+// Limits are on messages, connections and tenants.
 type Limits struct {
 	// MaxMessage is the largest request or response. The largest append needs the
 	// default.
 	MaxMessage Size `yaml:"max_message" default:"80MiB" range:"64KiB..256MiB"`
+
+	// Connections is how many clients' connections each of the two listeners has open.
+	// More wait until one is closed.
+	Connections int `yaml:"connections" default:"10000" range:"1..1000000"`
+
+	// UntakenAnswers is how much of answers may wait for clients to take them. Past it, the
+	// connection is closed that has left the most.
+	UntakenAnswers Size `yaml:"untaken_answers" default:"512MiB" range:"80MiB..64GiB"`
+
+	// Tenant is what each tenant may use of this gateway that has no limits of its own.
+	Tenant TenantLimits `yaml:"tenant"`
+
+	// CountExecutions is how often the executions are counted of tenants that have a limit
+	// of them.
+	CountExecutions time.Duration `yaml:"count_executions" default:"1m" range:"1s..24h"`
+}
+
+// TenantLimits are of one tenant, in one gateway. 0 refuses everything of the kind.
+type TenantLimits struct {
+	// RequestsPerSecond is how many calls a tenant makes a second, and once more as many
+	// to fences, timers and leases.
+	RequestsPerSecond Limit `yaml:"requests_per_second" default:"unlimited" range:"0..unlimited"`
+
+	// BytesPerSecond is how much a tenant appends and reads a second.
+	BytesPerSecond ByteLimit `yaml:"bytes_per_second" default:"unlimited" range:"0..unlimited"`
+
+	// EventsPerSecond is how many events a tenant appends a second.
+	EventsPerSecond Limit `yaml:"events_per_second" default:"unlimited" range:"0..unlimited"`
+
+	// InFlight is how many calls of a tenant are under way, and once more as many to
+	// fences, timers and leases.
+	InFlight Limit `yaml:"in_flight" default:"unlimited" range:"0..unlimited"`
+
+	// Executions is how many executions of a tenant are stored.
+	Executions Limit `yaml:"executions" default:"unlimited" range:"0..unlimited"`
 }
 
 // Deadlines are how long things may take.

@@ -65,6 +65,10 @@ func showValue(v reflect.Value) string {
 		return value.String()
 	case Size:
 		return value.String()
+	case Limit:
+		return value.String()
+	case ByteLimit:
+		return value.String()
 	case Texts:
 		quoted := make([]string, len(value))
 		for i, text := range value {

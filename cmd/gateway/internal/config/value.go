@@ -57,10 +57,12 @@ func parseTexts(text string) (all Texts, rule string) {
 }
 
 var (
-	secretType   = reflect.TypeFor[Secret]()
-	durationType = reflect.TypeFor[time.Duration]()
-	sizeType     = reflect.TypeFor[Size]()
-	textsType    = reflect.TypeFor[Texts]()
+	secretType    = reflect.TypeFor[Secret]()
+	durationType  = reflect.TypeFor[time.Duration]()
+	sizeType      = reflect.TypeFor[Size]()
+	textsType     = reflect.TypeFor[Texts]()
+	limitType     = reflect.TypeFor[Limit]()
+	byteLimitType = reflect.TypeFor[ByteLimit]()
 )
 
 // set gives a setting the value that text means, and returns the rule that text
@@ -141,6 +143,18 @@ func number(t reflect.Type, text string) (n int64, rule string) {
 			return 0, "is no size, such as 65536, 64KiB or 8MiB"
 		}
 		return int64(size), ""
+	case limitType:
+		limit, ok := ParseLimit(text)
+		if !ok {
+			return 0, "is neither a whole number from 0 nor unlimited"
+		}
+		return int64(limit), ""
+	case byteLimitType:
+		limit, ok := ParseByteLimit(text)
+		if !ok {
+			return 0, "is neither a size, such as 65536, 64KiB or 8MiB, nor unlimited"
+		}
+		return int64(limit), ""
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

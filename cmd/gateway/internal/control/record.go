@@ -12,6 +12,7 @@ const (
 	tenantCreated  = "TenantCreated"
 	tenantDisabled = "TenantDisabled"
 	tenantPurged   = "TenantPurged"
+	tenantLimits   = "TenantLimitsSet"
 	apiKeyCreated  = "APIKeyCreated"
 	apiKeyRevoked  = "APIKeyRevoked"
 )
@@ -46,6 +47,9 @@ type record struct {
 	AllTenants bool             `json:"all_tenants,omitempty"`
 	Scopes     []string         `json:"scopes,omitempty"`
 	ExpiresAt  time.Time        `json:"expires_at,omitzero"`
+
+	// Of a TenantLimitsSet: all that the tenant has from then on.
+	Limits TenantLimits `json:"limits,omitzero"`
 }
 
 // event returns the event of a decision.

@@ -61,6 +61,9 @@ var folds = map[string]func(*state, *record, time.Time){
 			}
 		})
 	},
+	tenantLimits: func(s *state, rec *record, _ time.Time) {
+		s.changeTenant(rec.Tenant, func(t *TenantRecord) { t.Limits = rec.Limits })
+	},
 	apiKeyCreated: func(s *state, rec *record, at time.Time) {
 		if _, taken := s.keys.Get(rec.APIKey); taken {
 			return
@@ -86,6 +89,7 @@ var folds = map[string]func(*state, *record, time.Time){
 	string(TenantShredded):    nothing,
 	string(ExecutionShredded): nothing,
 	string(ConfigReloaded):    nothing,
+	string(KeyringRotated):    nothing,
 }
 
 // nothing is what an action that is only noted changes.

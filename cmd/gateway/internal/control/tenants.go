@@ -39,6 +39,7 @@ type TenantRecord struct {
 	CreatedAt  time.Time
 	DisabledAt time.Time // zero while it is active
 	PurgedAt   time.Time // zero until it is purged
+	Limits     TenantLimits
 
 	// Restricted says that a record which only a newer gateway knows takes something
 	// away from the tenant: here, it is refused.

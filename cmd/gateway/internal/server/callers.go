@@ -24,7 +24,7 @@ import (
 // callers finds out who makes a call, and what it reaches.
 type callers struct {
 	auth   auth.Authenticator
-	tenant func(spi.TenantName) (*spi.Store, error)
+	tenant func(context.Context, spi.TenantName) (*spi.Store, error)
 	log    *slog.Logger
 }
 
@@ -38,7 +38,7 @@ func (c *callers) resolve(ctx context.Context) (apiserver.Caller, error) {
 		return apiserver.Caller{}, c.refuse(ctx, err)
 	}
 	telemetry.SetTenant(ctx, string(id.Tenant))
-	store, err := c.tenant(id.Tenant)
+	store, err := c.tenant(ctx, id.Tenant)
 	return apiserver.Caller{Store: store, Operator: id.Scopes.Has(control.ScopeAdmin)}, err
 }
 

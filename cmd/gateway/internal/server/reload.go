@@ -95,6 +95,7 @@ func (s *server) takeOver(ctx context.Context, last, next *config.Config, paths 
 	if files != nil {
 		s.certificate.become(files)
 	}
+	s.limits.SetDefaults(next.Limits.Tenant)
 	s.identity.use(s.reloads.background, chain, tokens)
 	return nil
 }

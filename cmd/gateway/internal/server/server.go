@@ -18,6 +18,7 @@ import (
 
 	"connectrpc.com/connect/v2"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -27,8 +28,10 @@ import (
 	"github.com/loomgate/loomgate/cmd/gateway/internal/auth"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/control"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/limits"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/stack"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/telemetry"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/untaken"
 
 	pb "github.com/loomgate/loomgate/api/loomgate/v1"
 	apiserver "github.com/loomgate/loomgate/api/server"
@@ -73,6 +76,7 @@ type server struct {
 	Options
 	stack    *stack.Stack
 	records  *control.Records
+	limits   *limits.Tenants
 	callers  *callers
 	identity identity
 	first    struct { // what identity begins with
@@ -86,6 +90,8 @@ type server struct {
 	sql       map[string]*telemetry.SQL // by shard
 	draining  atomic.Bool
 	up        sync.Map // by shard: whether it answered when it was last asked
+
+	answers *untaken.Answers
 
 	grpc   *grpc.Server
 	health *health.Server
@@ -133,7 +139,10 @@ func (s *server) open(ctx context.Context) (err error) {
 	if s.first.chain, s.first.tokens, err = s.newChain(s.Config.Identity); err != nil {
 		return err
 	}
-	s.callers = &callers{auth: &s.identity, tenant: s.stack.Tenant, log: s.Log}
+	s.limits = limits.New(limits.Options{
+		Tenant: s.records.Tenant, View: s.stack.Tenant, Defaults: s.Config.Limits.Tenant, Every: s.Config.Limits.CountExecutions, Log: s.Log,
+	})
+	s.callers = &callers{auth: &s.identity, tenant: s.limits.Store, log: s.Log}
 	if err := s.build(); err != nil {
 		return err
 	}
@@ -149,14 +158,16 @@ func (s *server) build() error {
 	s.certificate = certificate
 	api := apiserver.New(s.callers.resolve, s.Log)
 	service := &admin.Service{
-		Records: s.records, Stack: s.stack, Admit: s.callers.admit, Reload: s.reload,
+		Records: s.records, Stack: s.stack, Admit: s.callers.admit, Limits: s.limits, Reload: s.reload,
 		Status: func(ctx context.Context, err error) error { return api.Status(ctx, err, true) },
 	}
 	size := int(s.Config.Limits.MaxMessage)
-	options := []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(s.calls.Unary, s.deadline), grpc.StreamInterceptor(s.calls.Stream), grpc.MaxConcurrentStreams(maxStreams), grpc.MaxRecvMsgSize(size), grpc.MaxSendMsgSize(size),
-		grpc.NumStreamWorkers(streamWorkers),
-	}
+	s.answers = untaken.New(int64(s.Config.Limits.UntakenAnswers), s.Log)
+	options := append(s.answers.ServerOptions(),
+		grpc.ChainUnaryInterceptor(s.calls.Unary, s.deadline), grpc.ChainStreamInterceptor(s.calls.Stream, limitStream),
+		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxRecvMsgSize(size), grpc.MaxSendMsgSize(size),
+		grpc.NumStreamWorkers(streamWorkers), grpc.ConnectionTimeout(headerTimeout),
+	)
 	if secure != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(secure)))
 	}
@@ -173,12 +184,16 @@ func (s *server) build() error {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(secure == nil)
 	s.http = &http.Server{
-		Handler: http.MaxBytesHandler(allowOrigins(s.Config.HTTP.CORSOrigins, withCertificate(mux)), int64(size)), TLSConfig: secure, Protocols: protocols,
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+		Handler: s.answers.Handler(http.MaxBytesHandler(allowOrigins(s.Config.HTTP.CORSOrigins, withCertificate(mux)), int64(size))), TLSConfig: secure, Protocols: protocols,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ConnContext: untaken.ConnContext,
+		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 	}
 	return nil
 }
+
+// headerTimeout is how long a client may take to say what it wants.
+const headerTimeout = 10 * time.Second
 
 // maxStreams is how many calls one connection may have under way.
 const maxStreams = 1024
@@ -211,11 +226,11 @@ func (s *server) bound(ctx context.Context) (context.Context, context.CancelFunc
 
 // serve listens until ctx ends or a listener fails.
 func (s *server) serve(ctx context.Context) error {
-	grpcListener, err := net.Listen("tcp", s.Config.GRPC.Listen)
+	grpcListener, err := s.listen(s.Config.GRPC.Listen)
 	if err != nil {
 		return err
 	}
-	httpListener, err := net.Listen("tcp", s.Config.HTTP.Listen)
+	httpListener, err := s.listen(s.Config.HTTP.Listen)
 	if err != nil {
 		return errors.Join(err, grpcListener.Close())
 	}
@@ -230,6 +245,7 @@ func (s *server) serve(ctx context.Context) error {
 	s.reloads.background = background
 	s.running.Go(func() { s.reloadOnHangup(background) })
 	s.running.Go(func() { s.watchShards(background) })
+	s.running.Go(func() { s.limits.Run(background) })
 
 	failed := make(chan error, 2)
 	s.running.Go(func() { failed <- s.grpc.Serve(grpcListener) })
@@ -247,6 +263,30 @@ func (s *server) serve(ctx context.Context) error {
 		return err
 	}
 }
+
+// listen opens a listener for so many connections at once as there may be.
+func (s *server) listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return netutil.LimitListener(s.answers.Listener(l), s.Config.Limits.Connections), nil
+}
+
+// limitStream lets a stream take a place in flight.
+func limitStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx, end := limits.WithStream(stream.Context())
+	defer end()
+	return handler(srv, &streamOf{stream, ctx})
+}
+
+// streamOf is a stream with another context.
+type streamOf struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s *streamOf) Context() context.Context { return s.ctx }
 
 func (s *server) serveHTTP(l net.Listener, secure *tls.Config) (err error) {
 	if secure != nil {

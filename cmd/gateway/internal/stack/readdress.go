@@ -51,7 +51,12 @@ func (s *Stack) Readdress(ctx context.Context, next *config.Config) (_ *Readdres
 			return nil, err
 		}
 	}
-	r.commits = append(r.commits, func() { s.options.Config = next })
+	r.commits = append(r.commits, func() {
+		s.options.Config = next
+		for i, cfg := range next.Shards {
+			s.Shards[i].gate.Resize(s.Shards[i].slots(cfg.PoolSize))
+		}
+	})
 	return r, nil
 }
 

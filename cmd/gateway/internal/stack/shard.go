@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/loomgate/loomgate/backends/sqlite"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
 	"github.com/loomgate/loomgate/decorators/coalescing"
+	"github.com/loomgate/loomgate/decorators/fair"
 	"github.com/loomgate/loomgate/decorators/profiling"
 	"github.com/loomgate/loomgate/spi"
 )
@@ -31,6 +33,7 @@ type Shard struct {
 	store     *spi.Store // as the layers above see it
 	pending   *pending
 	coalescer *coalescing.Coalescer // nil: appends are not gathered
+	gate      *fair.Gate            // where tenants take turns
 
 	postgres atomic.Pointer[postgres.Database] // nil: it is none, or not open yet
 }
@@ -91,13 +94,36 @@ func openShard(cfg config.Shard, o Options) (*Shard, error) {
 	if s.pending, s.Backend, err = newPending(cfg.Name, spi.AllCaps, openPause, s.database(cfg, o)); err != nil {
 		return nil, err
 	}
+	return s, s.compose(cfg, o)
+}
+
+// compose puts a shard's layers over its database.
+func (s *Shard) compose(cfg config.Shard, o Options) (err error) {
 	s.store = s.Backend
 	if o.Config.Coalescing {
-		if s.coalescer, err = coalescing.New(s.store, coalescing.Options{}); err != nil {
-			return nil, err
+		if s.coalescer, err = coalescing.New(s.store, coalescing.Options{Writers: writers}); err != nil {
+			return err
 		}
 		s.store = s.coalescer.Store()
 	}
-	s.store, err = profiling.New(s.store, o.profiling("shard/"+cfg.Name))
-	return s, err
+	if s.gate, err = fair.New(s.store, fair.Options{Slots: s.slots(cfg.PoolSize), Gathered: s.coalescer != nil}); err != nil {
+		return err
+	}
+	s.store, err = profiling.New(s.gate.Store(), o.profiling("shard/"+cfg.Name))
+	return err
 }
+
+// slots is how many calls the shard does at once: as many as it has connections, but for
+// those of the batches of appends.
+func (s *Shard) slots(pool int) int {
+	pool = cmp.Or(pool, filePool)
+	if s.coalescer != nil {
+		return max(1, pool-writers)
+	}
+	return pool
+}
+
+const (
+	writers  = 2  // how many batches of appends are under way at once
+	filePool = 16 // how many calls a database does at once that is a file
+)
