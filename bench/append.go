@@ -147,7 +147,7 @@ func (a *arena) startGateway(ctx context.Context) (addr, key string, err error) 
 // addByHand adds what a user would write, and message-db.
 func (a *arena) addByHand(ctx context.Context) error {
 	connect := func() (*pgxpool.Pool, error) {
-		pool, err := a.pool(ctx, byHandSchema)
+		pool, err := a.pool(ctx, pgtest.ICU, byHandSchema)
 		if err == nil {
 			a.cleanup(pool.Close)
 		}

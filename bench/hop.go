@@ -44,7 +44,7 @@ func hop(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	direct, err := a.pool(ctx, byHandSchema)
+	direct, err := a.pool(ctx, pgtest.ICU, byHandSchema)
 	if err != nil {
 		return err
 	}

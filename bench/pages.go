@@ -41,23 +41,25 @@ func pages(ctx context.Context, b *bench) error {
 		return err
 	}
 	for _, set := range sets {
-		if err := pagesOf(ctx, b, s, set.name, set.ids); err != nil {
+		if err := pagesOf(ctx, b, s, set); err != nil {
 			return fmt.Errorf("%s: %w", set.name, err)
 		}
 	}
 	return wrongMerges(ctx, b, s)
 }
 
+// An idSet is ids in databases of a kind.
 type idSet struct {
 	name string
 	ids  []string
+	kind pgtest.Kind
 }
 
 // idSets returns uniform ids, and such as people give, or those of a file.
 func idSets(b *bench) ([]idSet, error) {
 	if b.ids != "" {
 		ids, err := readIDs(b.ids)
-		return []idSet{{"the ids of a file", ids}}, err
+		return []idSet{{"the ids of a file", ids, pgtest.ICU}}, err
 	}
 	n := 1_000_000
 	if b.quick {
@@ -68,7 +70,8 @@ func idSets(b *bench) ([]idSet, error) {
 		uniform[i] = fmt.Sprintf("order-%08d", i)
 		people[i] = peopleID(i)
 	}
-	return []idSet{{fmt.Sprintf("%d uniform ids", n), uniform}, {fmt.Sprintf("%d ids as people give them", n), people}}, nil
+	named := fmt.Sprintf("%d ids as people give them", n)
+	return []idSet{{fmt.Sprintf("%d uniform ids", n), uniform, pgtest.ICU}, {named, people, pgtest.ICU}, {named + ", in C databases", people, pgtest.C}}, nil
 }
 
 func readIDs(path string) (ids []string, err error) {
@@ -92,9 +95,10 @@ func peopleID(i int) string {
 	return fmt.Sprintf(shapes[i%len(shapes)], i/len(shapes))
 }
 
-func pagesOf(ctx context.Context, b *bench, s *server, name string, ids []string) error {
+func pagesOf(ctx context.Context, b *bench, s *server, set idSet) error {
+	name, ids := set.name, set.ids
 	slices.Sort(ids)
-	pagers, closeAll, err := makePagers(ctx, s, ids)
+	pagers, closeAll, err := makePagers(ctx, s, set)
 	defer closeAll()
 	if err != nil {
 		return err
@@ -213,9 +217,9 @@ func passBy(page func(context.Context, string) ([]string, error)) func(context.C
 }
 
 // makePagers fills one database, four shards and a coordinator with foreign tables.
-func makePagers(ctx context.Context, s *server, ids []string) (pagers []pager, closeAll func(), err error) {
+func makePagers(ctx context.Context, s *server, set idSet) (pagers []pager, closeAll func(), err error) {
 	a := &arena{server: s}
-	whole, wholePool, err := a.filled(ctx, ids, func(string) (int, bool) { return 0, true })
+	whole, wholePool, err := a.filled(ctx, set, func(string) (int, bool) { return 0, true })
 	if err != nil {
 		return nil, a.close, err
 	}
@@ -234,7 +238,7 @@ func makePagers(ctx context.Context, s *server, ids []string) (pagers []pager, c
 	var shards []sharded.Shard
 	var pools []*pgxpool.Pool
 	for i := range pageShards {
-		f, pool, err := a.filled(ctx, ids, func(id string) (int, bool) {
+		f, pool, err := a.filled(ctx, set, func(id string) (int, bool) {
 			slot := sharded.ByExecution.Slot(id)
 			return int(slot), owner[slot] == i
 		})
@@ -265,7 +269,7 @@ func makePagers(ctx context.Context, s *server, ids []string) (pagers []pager, c
 		}
 		return n, nil
 	}})
-	foreign, err := a.foreign(ctx, pools)
+	foreign, err := a.foreign(ctx, set.kind, pools)
 	if err != nil {
 		return nil, a.close, err
 	}
@@ -310,12 +314,13 @@ type filledDatabase struct {
 }
 
 // filled makes a database of the ids that are its own, with their slots.
-func (a *arena) filled(ctx context.Context, ids []string, slot func(id string) (slot int, own bool)) (filledDatabase, *pgxpool.Pool, error) {
-	db, dsn, err := a.backend(ctx, pgtest.ICU)
+func (a *arena) filled(ctx context.Context, set idSet, slot func(id string) (slot int, own bool)) (filledDatabase, *pgxpool.Pool, error) {
+	db, dsn, err := a.backend(ctx, set.kind)
 	if err != nil {
 		return filledDatabase{}, nil, err
 	}
 	a.cleanup(func() { db.Close() })
+	ids := set.ids
 	pool, err := pgxpool.New(ctx, dsn)
 	if err != nil {
 		return filledDatabase{}, nil, err
@@ -352,8 +357,8 @@ func (a *arena) filled(ctx context.Context, ids []string, slot func(id string) (
 
 // foreign makes a coordinator: partitions by slot that are foreign tables, so that a
 // page is a Merge Append of what the shards have sorted.
-func (a *arena) foreign(ctx context.Context, pools []*pgxpool.Pool) (pager, error) {
-	pool, err := a.pool(ctx, `CREATE EXTENSION postgres_fdw; CREATE TABLE executions (execution_id text COLLATE "C" NOT NULL, slot integer NOT NULL, live boolean NOT NULL) PARTITION BY RANGE (slot)`)
+func (a *arena) foreign(ctx context.Context, kind pgtest.Kind, pools []*pgxpool.Pool) (pager, error) {
+	pool, err := a.pool(ctx, kind, `CREATE EXTENSION postgres_fdw; CREATE TABLE executions (execution_id text COLLATE "C" NOT NULL, slot integer NOT NULL, live boolean NOT NULL) PARTITION BY RANGE (slot)`)
 	if err != nil {
 		return pager{}, err
 	}
@@ -398,7 +403,7 @@ func wrongMerges(ctx context.Context, b *bench, s *server) error {
 	const n = 20_000
 	var pools []*pgxpool.Pool
 	for i := range pageShards {
-		pool, err := a.pool(ctx, `CREATE TABLE executions (execution_id text PRIMARY KEY)`) // the default collation
+		pool, err := a.pool(ctx, pgtest.ICU, `CREATE TABLE executions (execution_id text PRIMARY KEY)`) // the default collation
 		if err != nil {
 			return err
 		}

@@ -83,8 +83,8 @@ func (s *server) backend(ctx context.Context, kind pgtest.Kind) (*postgres.Datab
 }
 
 // pool makes a database with what a statement makes in it, and connects to it.
-func (s *server) pool(ctx context.Context, schema string) (*pgxpool.Pool, error) {
-	dsn, err := s.fresh(ctx, pgtest.ICU)
+func (s *server) pool(ctx context.Context, kind pgtest.Kind, schema string) (*pgxpool.Pool, error) {
+	dsn, err := s.fresh(ctx, kind)
 	if err != nil {
 		return nil, err
 	}

@@ -23,13 +23,14 @@ const (
 	Glibc                      // sorts by the C library's en_US.UTF-8
 	RepeatableRead             // ICU, and transactions are REPEATABLE READ by default
 	PgBouncer                  // ICU, behind a pooler that changes connections between transactions
+	C                          // sorts by bytes; no order is ever wrong on it
 )
 
-// Kinds are all kinds.
+// Kinds are those on which a store has to be proven.
 var Kinds = []Kind{ICU, Glibc, RepeatableRead, PgBouncer}
 
 func (k Kind) String() string {
-	return [...]string{"icu", "glibc", "repeatableread", "pgbouncer"}[k]
+	return [...]string{"icu", "glibc", "repeatableread", "pgbouncer", "c"}[k]
 }
 
 // Database is one test's own, dropped after it.
@@ -119,10 +120,14 @@ func (c *Cluster) create(ctx context.Context, name string, kind Kind, from strin
 		create += " TABLESPACE disk"
 	}
 	if from == "template0" {
-		create += map[bool]string{
-			false: " LOCALE_PROVIDER icu ICU_LOCALE 'en-US'",
-			true:  " LOCALE_PROVIDER libc LOCALE 'en_US.UTF-8'",
-		}[kind == Glibc]
+		switch kind {
+		case Glibc:
+			create += " LOCALE_PROVIDER libc LOCALE 'en_US.UTF-8'"
+		case C:
+			create += " LOCALE_PROVIDER libc LOCALE 'C'"
+		default:
+			create += " LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
+		}
 	}
 	statements := []string{create}
 	if kind == RepeatableRead { // a copy does not take it along
