@@ -46,6 +46,19 @@ func TestAConfigurationIsTakenOverAtOnceOrNotAtAll(t *testing.T) {
 	}
 	store()
 
+	configure("debug", a, moved, "limits: {tenant: {requests_per_second: 0}}\n")
+	if out, errOut, code := reload(); code != 0 || !strings.Contains(out, "limits.tenant.requests_per_second has changed\n") {
+		t.Errorf("it says %q%s", out, errOut)
+	}
+	if status, answer := p.appendOne("e1", "1"); status != http.StatusTooManyRequests {
+		t.Errorf("over a limit that was reloaded: %d %s", status, answer)
+	}
+	configure("debug", a, moved, "")
+	if out, errOut, code := reload(); code != 0 {
+		t.Errorf("it says %q%s", out, errOut)
+	}
+	store()
+
 	for name, c := range map[string]struct {
 		write func()
 		says  string
