@@ -109,6 +109,7 @@ func (p *process) post(method, tenant, body string) (status int, answer string) 
 
 func TestTheLinesThatServePrintsWork(t *testing.T) {
 	p := embedded(t)
+	p.until("it greets", func() bool { return strings.Contains(p.out.String(), "gateway executions show") })
 	greeting := p.out.String()
 	body := regexp.MustCompile(`-d '([^']*)'`).FindStringSubmatch(greeting)
 	if body == nil || !strings.Contains(greeting, "http://"+p.http+"/loomgate.v1.EventService/Append") || !strings.Contains(greeting, p.keyFile) {

@@ -53,6 +53,7 @@ admin: {listen: '127.0.0.1:0'}
 identity: {certificates: [{common_name: operator, scopes: [admin]}]}
 `)
 	p := start(t, "", "-c", file)
+	p.awaitServing()
 	as := func(args ...string) (out, errOut string, code int) {
 		return gateway(t, append(args, "--addr", p.grpc, "--ca-file", serverCert, "--client-cert-file", clientCert, "--client-cert-key-file", clientKey)...)
 	}

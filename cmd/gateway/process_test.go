@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -40,9 +41,16 @@ func command(ctx context.Context, args ...string) *exec.Cmd {
 // gateway runs a command to its end, and returns what it printed and its exit code.
 func gateway(t *testing.T, args ...string) (out, errOut string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // a command that never ends fails
+	return gatewayIn(t, nil, args...)
+}
+
+// gatewayIn is gateway with more in the environment.
+func gatewayIn(t *testing.T, env []string, args ...string) (out, errOut string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // a command that never ends fails
 	defer cancel()
 	cmd := command(ctx, args...)
+	cmd.Env = append(cmd.Env, env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -68,14 +76,14 @@ func mustGateway(t *testing.T, args ...string) string {
 type process struct {
 	*testing.T
 	cmd        *exec.Cmd
-	grpc, http string
+	grpc, http string // once it serves
 	keyFile    string
 	out, log   *lockedBuffer
 	exited     chan struct{} // closed when it has ended
 }
 
-// serve starts a gateway with the arguments given, on addresses of its own, and waits
-// until it is ready. It ends with the test.
+// serve starts a gateway with the arguments given, on ports of its own, and waits until
+// it is ready. It ends with the test.
 func serve(t *testing.T, keyFile string, args ...string) *process {
 	t.Helper()
 	p := start(t, keyFile, args...)
@@ -86,13 +94,7 @@ func serve(t *testing.T, keyFile string, args ...string) *process {
 // start is serve for those who do not wait.
 func start(t *testing.T, keyFile string, args ...string) *process {
 	p := &process{T: t, keyFile: keyFile, out: &lockedBuffer{}, log: &lockedBuffer{}, exited: make(chan struct{})}
-	for _, addr := range []*string{&p.grpc, &p.http} {
-		var err error
-		if *addr, err = throwaway.FreeAddress(); err != nil {
-			t.Error(err)
-		}
-	}
-	p.cmd = command(context.Background(), append([]string{"serve", "--grpc-listen", p.grpc, "--http-listen", p.http}, args...)...)
+	p.cmd = command(context.Background(), append([]string{"serve", "--grpc-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Error(err)
@@ -105,8 +107,24 @@ func start(t *testing.T, keyFile string, args ...string) *process {
 	return p
 }
 
+// serving is the line that says where a gateway listens.
+var serving = regexp.MustCompile(`msg=serving grpc=(\S+) http=(\S+) `)
+
+// awaitServing waits until the gateway listens.
+func (p *process) awaitServing() {
+	p.Helper()
+	p.until("it serves", func() bool {
+		at := serving.FindStringSubmatch(p.log.String())
+		if at != nil {
+			p.grpc, p.http = at[1], at[2]
+		}
+		return at != nil
+	})
+}
+
 func (p *process) awaitReady() {
 	p.Helper()
+	p.awaitServing()
 	if err := throwaway.AwaitReady(p.Context(), p.http, p.exited); err != nil {
 		p.Fatalf("%v:\n%s", err, p.log)
 	}

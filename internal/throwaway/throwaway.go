@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -187,13 +188,17 @@ func (g *Gateway) Stop() error {
 	return g.err
 }
 
-// FreeAddress returns an address on loopback that nobody listens at.
+// FreeAddress returns an address on loopback that nobody listens at. Its port is below
+// those that the system gives to clients, so that none takes it before a gateway does, or
+// while that is away.
 func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(5000)))
+		if err == nil {
+			return l.Addr().String(), l.Close()
+		}
 	}
-	return l.Addr().String(), l.Close()
+	return "", errors.New("found no free port")
 }
 
 // Lines returns what a command printed, line by line.

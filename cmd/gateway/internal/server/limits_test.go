@@ -25,10 +25,11 @@ import (
 
 const otherTenant = "globex"
 
-// limited is a gateway whose tenants have the limits given, and one of them none.
+// limited is a gateway whose tenants have the limits given, and one of them none. It
+// counts executions once: what begins while they are counted a count may miss.
 func limited(t *testing.T, limits string) (*gateway, pb.AdminServiceClient) {
 	t.Helper()
-	g := seen(t, nil, "control: {poll: 10ms}\nlimits: {count_executions: 1s, tenant: "+limits+"}")
+	g := seen(t, nil, "control: {poll: 10ms}\nlimits: {count_executions: 1h, tenant: "+limits+"}")
 	admin := pb.NewAdminServiceClient(g.conn())
 	if _, err := admin.CreateTenant(g.as(), &pb.CreateTenantRequest{Name: otherTenant}); err != nil {
 		t.Fatal(err)
