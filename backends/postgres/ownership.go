@@ -50,6 +50,7 @@ func (s *store) GetOwnership(ctx context.Context, _ spi.GetOwnershipRequest) (re
 	if err := s.read(ctx, ownershipStatements(&o)...); err != nil {
 		return res, err
 	}
+	s.learn(o)
 	if o.Version > 0 {
 		res.Shards = []spi.ShardOwnership{o}
 	}
@@ -123,6 +124,7 @@ func (s *store) ChangeOwnership(ctx context.Context, req spi.ChangeOwnershipRequ
 	if err != nil {
 		return res, s.failed(ctx, err)
 	}
+	s.learn(res.Ownership)
 	return res, nil
 }
 

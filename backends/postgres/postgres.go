@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,6 +38,7 @@ type options struct {
 	asyncCommit      bool
 	statementTimeout time.Duration
 	tracer           pgx.QueryTracer // nil: nobody
+	writer           spi.Version
 }
 
 // An Option changes how a Database is used.
@@ -62,7 +64,7 @@ func StatementTimeout(d time.Duration) Option {
 // schema is another version's, or if the database acknowledges commits that are not
 // durable.
 func Open(ctx context.Context, dsn string, opts ...Option) (*Database, error) {
-	o := options{statementTimeout: 30 * time.Second}
+	o := options{statementTimeout: 30 * time.Second, writer: spi.Versions()[spi.Events]}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -80,7 +82,11 @@ func Open(ctx context.Context, dsn string, opts ...Option) (*Database, error) {
 		pool.Close()
 		return nil, err
 	}
-	s := &store{pool: pool, begin: o.begin()}
+	s := &store{pool: pool, begin: o.begin(), writer: o.writer}
+	if err := s.readAsked(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
 	backend, err := d.backend(ctx, s)
 	if err != nil {
 		pool.Close()
@@ -167,6 +173,9 @@ type store struct {
 	pool  *pgxpool.Pool
 	begin begins
 	self  *spi.Store // for what is made of other calls
+
+	writer spi.Version           // that the caller writes as
+	asks   atomic.Pointer[asked] // what the shard asks of writers, as last read
 }
 
 // The SQL states that this package tells apart.

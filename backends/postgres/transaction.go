@@ -34,6 +34,9 @@ const maxTries = 100
 // barrier, in one round trip. A connection that breaks before COMMIT is answered
 // leaves the outcome unknown: the error is ambiguous for id.
 func (s *store) write(ctx context.Context, id spi.ExecutionID, statements ...statement) error {
+	if err := s.mayWrite(); err != nil {
+		return err
+	}
 	for try := 0; ; try++ {
 		sent, err := s.run(ctx, s.begin.write, statements)
 		if err == nil {

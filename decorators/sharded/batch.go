@@ -68,6 +68,9 @@ func (s *sharded) appendAll(ctx context.Context, req spi.AppendBatchRequest, ope
 		if places[k] = at; at.shard == nobody {
 			continue
 		}
+		if results[i].Err = t.refused(at.shard); results[i].Err != nil {
+			continue
+		}
 		p := parts[at.shard]
 		if p == nil {
 			p = &part{}

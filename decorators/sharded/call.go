@@ -9,16 +9,36 @@ import (
 	"github.com/loomgate/loomgate/spi"
 )
 
+// read makes a call that changes nothing.
+func read[N ~string, Q, R any](ctx context.Context, s *sharded, name N, req Q, do routed[Q, R]) (R, error) {
+	return call(ctx, s, name, req, false, do)
+}
+
+// write makes a call that changes something, unless the shard refuses this writer.
+func write[N ~string, Q, R any](ctx context.Context, s *sharded, name N, req Q, do routed[Q, R]) (R, error) {
+	return call(ctx, s, name, req, true, do)
+}
+
+// routed makes a call at a shard.
+type routed[Q, R any] func(context.Context, *spi.Store, spi.Route, Q) (R, error)
+
 // call makes a call at the shard that has a name's slot, and again where the map
 // turns out to be stale.
-func call[N ~string, Q, R any](ctx context.Context, s *sharded, name N, req Q, do func(context.Context, *spi.Store, spi.Route, Q) (R, error)) (R, error) {
+func call[N ~string, Q, R any](ctx context.Context, s *sharded, name N, req Q, writes bool, do routed[Q, R]) (R, error) {
 	var tries tries
 	for {
-		at := s.table.Load().find(string(name))
+		t := s.table.Load()
+		at := t.find(string(name))
 		var res R
 		var err error
 		if at.shard != nobody {
-			if res, err = do(ctx, s.shards[at.shard].store, at.route, req); err == nil {
+			if writes {
+				err = t.refused(at.shard)
+			}
+			if err == nil {
+				res, err = do(ctx, s.shards[at.shard].store, at.route, req)
+			}
+			if err == nil {
 				return res, nil
 			}
 		}

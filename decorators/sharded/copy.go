@@ -12,6 +12,9 @@ func (s *sharded) CopyPrefix(ctx context.Context, req spi.CopyPrefixRequest) (sp
 	t := s.table.Load()
 	from, to := t.find(string(req.From)), t.find(string(req.To))
 	if from.shard == to.shard && from.shard != nobody {
+		if err := t.refused(to.shard); err != nil {
+			return spi.CopyPrefixResponse{}, s.failed(ctx, to.shard, err)
+		}
 		if shard := s.shards[to.shard].store; shard.Offered().Has(spi.CapCopyPrefix) {
 			req.FromRoute, req.Route = from.route, to.route
 			res, err := spi.CopyPrefix(ctx, shard, req)
@@ -24,7 +27,7 @@ func (s *sharded) CopyPrefix(ctx context.Context, req spi.CopyPrefixRequest) (sp
 			// One of the two has moved, perhaps apart from the other.
 		}
 	}
-	prefix, err := call(ctx, s, req.From, req, func(ctx context.Context, shard *spi.Store, r spi.Route, req spi.CopyPrefixRequest) (spi.Prefix, error) {
+	prefix, err := read(ctx, s, req.From, req, func(ctx context.Context, shard *spi.Store, r spi.Route, req spi.CopyPrefixRequest) (spi.Prefix, error) {
 		return spi.ReadPrefix(ctx, shard, r, req.From, req.N)
 	})
 	if err != nil {
@@ -33,7 +36,7 @@ func (s *sharded) CopyPrefix(ctx context.Context, req spi.CopyPrefixRequest) (sp
 	if prefix.Keyed {
 		return spi.CopyPrefixResponse{}, &spi.KeyMismatchError{Execution: req.To}
 	}
-	return call(ctx, s, req.To, spi.AppendIfUnchangedRequest{Execution: req.To, Incarnation: req.Incarnation, Events: prefix.Events},
+	return write(ctx, s, req.To, spi.AppendIfUnchangedRequest{Execution: req.To, Incarnation: req.Incarnation, Events: prefix.Events},
 		func(ctx context.Context, shard *spi.Store, r spi.Route, to spi.AppendIfUnchangedRequest) (spi.CopyPrefixResponse, error) {
 			to.Route = r
 			return spi.WritePrefix(ctx, shard, to)

@@ -36,4 +36,11 @@
 // calls to others do not notice. Pages, which it would be missing from, fail. Of
 // due timers the other shards' are returned, and it is named in Missing. What is an
 // answer to the request, such as [spi.ConflictError], comes as the shard gave it.
+//
+// # Versions side by side
+//
+// A shard says from which version of the events group on it takes writes. Writers refuse
+// themselves: a caller that is older reads on, and each of its writes there is a
+// [WriterError]. [Cluster.RequireWriter] raises the minimum, and the epochs with it, so
+// that the next call of every older writer to the shard finds out.
 package sharded

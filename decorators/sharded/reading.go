@@ -152,6 +152,7 @@ func (s *sharded) hear(shards []said, i int, answer []spi.ShardOwnership, err er
 	if now.known && len(answer) > 0 {
 		now.name, now.named, now.own = answer[0].Identity.Shard, true, answer[0]
 		now.listed = listed(now.own)
+		now.refuses = Refuses(now.own, s.writer)
 	}
 	return now, err
 }
@@ -185,7 +186,6 @@ func (s *sharded) misfit(shards []said, i int, answer []spi.ShardOwnership) erro
 	var id spi.Identity
 	for _, own := range answer {
 		id = own.Identity
-		have := spi.Versions()[spi.Events]
 		switch {
 		case !slices.IsSortedFunc(own.Slots, func(a, b spi.SlotRecord) int { return cmp.Or(cmp.Compare(a.Slot, b.Slot), -1) }):
 			return refuse("does not list its slots in order")
@@ -193,8 +193,6 @@ func (s *sharded) misfit(shards []said, i int, answer []spi.ShardOwnership) erro
 			return refuse("says that it is shard %q: the list is in another order, or the store another one", id.Shard)
 		case id.Fingerprint != s.Fingerprint():
 			return refuse("places names by %q, not by %q", id.Fingerprint, s.Fingerprint())
-		case cmp.Or(cmp.Compare(id.MinWriter.Major, have.Major), cmp.Compare(id.MinWriter.Minor, have.Minor)) > 0:
-			return refuse("takes writes from version %v of the events group on, and this is %v", id.MinWriter, have)
 		}
 		me.name = id.Shard
 	}

@@ -94,7 +94,11 @@ func (s *sharded) SweepTombstones(ctx context.Context, req spi.SweepTombstonesRe
 		if req.Limit = limit - all.Swept; req.Limit <= 0 {
 			break
 		}
-		res, failure := onShard(ctx, s, i, spi.SweepTombstones, req)
+		failure := s.table.Load().refused(i)
+		var res spi.SweepTombstonesResponse
+		if failure == nil {
+			res, failure = onShard(ctx, s, i, spi.SweepTombstones, req)
+		}
 		if failure != nil && err == nil {
 			err = s.failed(ctx, i, failure)
 		}

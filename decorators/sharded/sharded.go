@@ -1,6 +1,7 @@
 package sharded
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -41,6 +42,11 @@ type Options struct {
 	// always lists them in one order: slots are shared out by it, and nothing
 	// notices a shard in another's place.
 	Exclusive bool
+
+	// Writer is the version of the events group that the caller writes as; the zero
+	// Version is that of package spi. Shards that ask for a later one are read only,
+	// see [WriterError].
+	Writer spi.Version
 
 	// AwaitMissing starts although shards do not answer. Until they do, pages and
 	// calls to slots that no other shard has are [spi.UnavailableError], and due
@@ -132,6 +138,7 @@ type sharded struct {
 	shards    []*shard
 	timeout   time.Duration
 	exclusive bool
+	writer    spi.Version // that the caller writes as
 
 	table    atomic.Pointer[table]
 	learning sync.Mutex // held to replace the table
@@ -160,7 +167,7 @@ func newSharded(shards []Shard, opts Options) (*sharded, error) {
 	if len(shards) == 0 || len(shards) > spi.HashSlots {
 		return nil, &spi.InvalidArgumentError{Field: "shards", Rule: fmt.Sprintf("has %d, not 1 to %d", len(shards), spi.HashSlots)}
 	}
-	s := &sharded{placer: placer, timeout: opts.CallTimeout, exclusive: opts.Exclusive}
+	s := &sharded{placer: placer, timeout: opts.CallTimeout, exclusive: opts.Exclusive, writer: cmp.Or(opts.Writer, spi.Versions()[spi.Events])}
 	unread := make([]said, len(shards))
 	for i, given := range shards {
 		name := given.Name

@@ -130,14 +130,6 @@ func TestAShardThatDoesNotBelongIsRefused(t *testing.T) {
 			[]string{`"a"`, sharded.ByExecution.Fingerprint(), sharded.ByTenant.Fingerprint()},
 		},
 		{
-			"a shard takes writes only from later versions",
-			func(t *testing.T) []sharded.Shard {
-				return []sharded.Shard{{"a", a(t)}, {"b", with(func(id *spi.Identity) { id.MinWriter = spi.Version{Major: 99, Minor: 7} })(t)}}
-			},
-			sharded.Options{},
-			[]string{`"b"`, "99.7", spi.Versions()[spi.Events].String()},
-		},
-		{
 			"a shard has no identity",
 			func(t *testing.T) []sharded.Shard { return []sharded.Shard{{"a", bare(t)}} },
 			sharded.Options{},

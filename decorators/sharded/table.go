@@ -35,6 +35,8 @@ type said struct {
 	err    error              // why it is not known
 	own    spi.ShardOwnership // version 0: it has no identity
 	listed spi.SlotSet        // the slots that are on its pages
+
+	refuses *WriterError // why it takes no writes from here; nil: it does
 }
 
 // A place is the shard that has a slot, by its index, and the route to it.
