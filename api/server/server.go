@@ -37,11 +37,24 @@ type Resolver func(context.Context) (Caller, error)
 type Server struct {
 	resolve Resolver
 	log     *slog.Logger
+	watch   AppendWatcher
 }
 
 // New returns a server. What it holds back from callers it logs, each with the
 // incident id that the caller has.
-func New(resolve Resolver, log *slog.Logger) *Server { return &Server{resolve, log} }
+func New(resolve Resolver, log *slog.Logger) *Server {
+	return &Server{resolve, log, func(ctx context.Context) (context.Context, func(error)) { return ctx, func(error) {} }}
+}
+
+// An AppendWatcher is told of each append of a stream, which no interceptor sees by
+// itself. It is called when the append has been read and there is room for it, and returns
+// the context that the append is done in. What else it returns is called with the
+// append's error once its result is there, and before that is sent.
+type AppendWatcher func(context.Context) (_ context.Context, end func(error))
+
+// WatchAppends lets a watcher see the appends of streams. It is called before the server
+// serves.
+func (s *Server) WatchAppends(watch AppendWatcher) { s.watch = watch }
 
 // Status returns err as the answer of a call, for further services beside this
 // server's own.

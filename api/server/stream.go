@@ -39,6 +39,8 @@ type appendStream struct {
 }
 
 type streamAppend struct {
+	ctx    context.Context
+	end    func(error) // what watches it
 	caller Caller
 	req    *pb.AppendStreamRequest
 	weight int64 // its part of the window
@@ -95,7 +97,8 @@ func (a *appendStream) receive() error {
 		if a.window.Acquire(a.ctx, weight) != nil {
 			return nil // nobody takes results any more, and send knows why
 		}
-		a.start(streamAppend{caller, req, weight})
+		ctx, end := a.watch(a.ctx)
+		a.start(streamAppend{ctx, end, caller, req, weight})
 	}
 }
 
@@ -141,9 +144,10 @@ func (a *appendStream) next(execution string) (item streamAppend, more bool) {
 }
 
 func (a *appendStream) append(item streamAppend) *pb.AppendStreamResponse {
-	res, err := call(a.ctx, item.caller.Store, api.Append, item.req.GetAppend())
+	res, err := call(item.ctx, item.caller.Store, api.Append, item.req.GetAppend())
+	item.end(err)
 	if err != nil {
-		told := api.EncodeError(a.audience(a.ctx, item.caller.Operator).Mask(err))
+		told := api.EncodeError(a.audience(item.ctx, item.caller.Operator).Mask(err))
 		return &pb.AppendStreamResponse{Tag: item.req.GetTag(), Result: &pb.AppendStreamResponse_Error{Error: told}}
 	}
 	return &pb.AppendStreamResponse{Tag: item.req.GetTag(), Result: &pb.AppendStreamResponse_Appended{Appended: api.Append.EncodeResponse(res)}}

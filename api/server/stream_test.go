@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -138,6 +140,51 @@ func TestEachAppendOfAStreamHasItsOwnError(t *testing.T) {
 	}
 	if results[4].GetAppended() == nil {
 		t.Errorf("a good append is told as %v", results[4])
+	}
+}
+
+func TestEachAppendOfAStreamIsWatchedInAContextOfItsOwn(t *testing.T) {
+	type ctxKey struct{}
+	var mu sync.Mutex
+	begun, done, ended := 0, map[int]string{}, map[int]error{}
+	s := server.New(as(server.Caller{Store: appending(t, func(ctx context.Context, req spi.AppendRequest) error {
+		n, _ := ctx.Value(ctxKey{}).(int)
+		mu.Lock()
+		defer mu.Unlock()
+		done[n] = string(req.Execution)
+		if req.Execution == "conflict" {
+			return &spi.ConflictError{Execution: req.Execution, Head: 4}
+		}
+		return nil
+	})}), slog.New(slog.DiscardHandler))
+	s.WatchAppends(func(ctx context.Context) (context.Context, func(error)) {
+		mu.Lock()
+		defer mu.Unlock()
+		begun++
+		n := begun
+		return context.WithValue(ctx, ctxKey{}, n), func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			ended[n] = err
+		}
+	})
+	stream, err := pb.NewAppendStreamServiceClient(dial(t, s)).AppendStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, execution := range []string{"a", "conflict", "a", "b"} {
+		send(t, stream, uint64(i), oneEvent(execution, 0))
+	}
+	if _, err := rest(t, stream); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := map[int]string{1: "a", 2: "conflict", 3: "a", 4: "b"}; !reflect.DeepEqual(done, want) {
+		t.Errorf("in the contexts is done %v", done)
+	}
+	if _, conflict := errors.AsType[*spi.ConflictError](ended[2]); len(ended) != 4 || !conflict || ended[1] != nil || ended[3] != nil || ended[4] != nil {
+		t.Errorf("they end with %v", ended)
 	}
 }
 

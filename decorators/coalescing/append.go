@@ -75,6 +75,7 @@ func (c *coalescer) leave(ctx context.Context, w *waiter) error {
 
 // A waiter is an append that waits for a writer, and its caller for the answer.
 type waiter struct {
+	caller   context.Context
 	req      spi.AppendRequest
 	size     int
 	deadline time.Time // the caller's; zero if it has none
@@ -89,7 +90,7 @@ type waiter struct {
 }
 
 func newWaiter(ctx context.Context, req spi.AppendRequest) *waiter {
-	w := &waiter{req: req, done: make(chan struct{})}
+	w := &waiter{caller: ctx, req: req, done: make(chan struct{})}
 	w.deadline, _ = ctx.Deadline()
 	for i := range req.Events {
 		w.size += req.Events[i].Size()

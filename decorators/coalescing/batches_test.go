@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"pgregory.net/rapid"
 
@@ -60,6 +61,47 @@ func TestAppendsThatComeWhileTheWritersWorkBecomeOneBatch(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestABatchIsWatchedUntilItsCallersHaveTheirAnswersAndDoneInTheContextOfWhoWatches(t *testing.T) {
+	type name struct{}
+	var stop context.CancelFunc
+	var seen string
+	var calls []*call
+	ended := 0
+	watch := func(ctx context.Context, callers []context.Context) (context.Context, func()) {
+		for _, c := range callers {
+			seen += c.Value(name{}).(string)
+		}
+		ctx, stop = context.WithCancel(ctx)
+		return ctx, func() {
+			ended++
+			for _, c := range calls {
+				if c.done {
+					t.Error("a caller has its answer before the batch is done")
+				}
+			}
+		}
+	}
+	play(t, coalescing.Options{Writers: 1, Watch: watch}, func(s *stage) {
+		first := s.occupy() // by itself: that is no batch
+		for _, of := range []string{"a", "b", "c"} {
+			calls = append(calls, s.startIn(context.WithValue(s.Context(), name{}, of), to(spi.ExecutionID(of))))
+		}
+		s.pass(first)
+		s.next()
+		if seen != "abc" || ended != 0 {
+			s.Errorf("seen are the callers %q, and %d batches have ended", seen, ended)
+		}
+		stop()
+		synctest.Wait()
+		for _, c := range calls {
+			want[*spi.UnavailableError](s.T, c.err)
+		}
+		if ended != 1 {
+			s.Errorf("%d batches have ended", ended)
+		}
+	})
 }
 
 func TestAnAppendThatFindsAWriterFreeIsDoneAtOnce(t *testing.T) {

@@ -23,6 +23,7 @@
 package coalescing
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -46,6 +47,13 @@ type Options struct {
 	// Timeout is how long a batch may take, a minute. If none of its callers would
 	// wait that long, it has until the last of them gives up.
 	Timeout time.Duration
+
+	// Watch is told of each batch when it begins: its context, which is nobody's, and
+	// those of its callers, which may end meanwhile. The batch is done in the context
+	// that it returns; end is called when that is done, before the callers have their
+	// answers. It is there for traces, which would end here otherwise. Nil: nobody
+	// watches. An append by itself is done in its caller's context, and is none.
+	Watch func(batch context.Context, callers []context.Context) (_ context.Context, end func())
 }
 
 // A Coalescer gathers the appends to a store.

@@ -78,6 +78,8 @@ func (c *coalescer) do(batch []*waiter) {
 	// The context is no caller's: neither its end nor its values are the others'.
 	ctx, cancel := context.WithDeadline(context.Background(), c.deadline(batch))
 	defer cancel()
+	ctx, done := c.watch(ctx, batch)
+	defer done()
 	if len(batch) == 1 {
 		c.doOne(ctx, batch[0])
 		return
@@ -104,6 +106,18 @@ func (c *coalescer) do(batch []*waiter) {
 			c.doOne(ctx, w)
 		}
 	}
+}
+
+// watch lets who watches see a batch.
+func (c *coalescer) watch(ctx context.Context, batch []*waiter) (_ context.Context, end func()) {
+	if c.options.Watch == nil {
+		return ctx, func() {}
+	}
+	callers := make([]context.Context, len(batch))
+	for i, w := range batch {
+		callers[i] = w.caller
+	}
+	return c.options.Watch(ctx, callers)
 }
 
 // doOne does one append by itself and sets its answer.
