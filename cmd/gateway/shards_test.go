@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/loomgate/loomgate/internal/pgtest"
 )
@@ -18,6 +21,7 @@ import (
 type cluster struct {
 	*testing.T
 	victim            *pgtest.Cluster
+	dsn               string // of shard-a
 	config, keys      string
 	onVictim, onOther string // executions of tenant demo
 }
@@ -26,8 +30,9 @@ func twoShards(t *testing.T, opts pgtest.Options) cluster {
 	t.Helper()
 	dir := t.TempDir()
 	c := cluster{T: t, victim: pgtest.Private(t, opts), config: filepath.Join(dir, "gateway.yaml"), keys: filepath.Join(dir, "admin.key")}
+	c.dsn = c.victim.Fresh(t, pgtest.ICU).DSN
 	write(t, c.config, fmt.Sprintf("shards:\n  - {name: shard-a, dsn: %q}\n  - {name: shard-b, dsn: %q}\n",
-		c.victim.Fresh(t, pgtest.ICU).DSN, pgtest.Fresh(t, pgtest.ICU).DSN))
+		c.dsn, pgtest.Fresh(t, pgtest.ICU).DSN))
 	mustGateway(t, "migrate", "-c", c.config)
 	write(t, c.keys, mustGateway(t, "init", "-c", c.config, "--cluster", "test"))
 	return c
@@ -183,6 +188,51 @@ func TestAFullDiskIsToldToTheOperatorAndLosesNothing(t *testing.T) {
 	}
 }
 
+func TestADatabaseThatOnlyReadsIsToldToTheOperatorAndServesReads(t *testing.T) {
+	c := twoShards(t, pgtest.Options{})
+	operator := c.serve()
+	c.locate(operator)
+	p := operator.asTenant()
+	if status, answer := p.appendOne(c.onVictim, "1"); status != http.StatusOK {
+		t.Fatal(status, answer)
+	}
+	readOnly := func(mode string) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), c.victim.DSN("postgres"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		for _, sql := range []string{"ALTER SYSTEM SET default_transaction_read_only = " + mode, "SELECT pg_reload_conf()"} {
+			if _, err := conn.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	readOnly("on")
+	var answer string
+	p.until("an append is refused", func() bool { // a server's processes read their configuration in their own time
+		var status int
+		status, answer = p.appendOne(c.onVictim, "2")
+		return status == http.StatusServiceUnavailable
+	})
+	if strings.Contains(answer, "read-only") || strings.Contains(answer, "shard-") || !strings.Contains(answer, "incident") {
+		t.Errorf("a tenant reads %s", answer)
+	}
+	p.awaitLine("read-only")
+	if status, answer := p.post("EventService/Head", "demo", fmt.Sprintf(`{"execution":%q}`, c.onVictim)); status != http.StatusOK {
+		t.Errorf("a read: %d %s", status, answer)
+	}
+	if status, answer := p.appendOne(c.onOther, "1"); status != http.StatusOK {
+		t.Errorf("the other shard: %d %s", status, answer)
+	}
+	if shards := p.readyShards(); !shards["shard-a"] || !shards["shard-b"] {
+		t.Errorf("the shards are %v", shards)
+	}
+	readOnly("off")
+	p.until("it stores again", func() bool { status, _ := p.appendOne(c.onVictim, "3"); return status == http.StatusOK })
+}
+
 func TestARecoveredShardServesWithTokensThatItHasNotGivenOut(t *testing.T) {
 	c := twoShards(t, pgtest.Options{})
 	p := c.serve()
@@ -205,10 +255,25 @@ func TestARecoveredShardServesWithTokensThatItHasNotGivenOut(t *testing.T) {
 	if out := mustGateway(t, "shards", "recovered", "shard-a", "-c", c.config, "--yes"); out != "1 fences and the epochs of 2048 slots are raised\n" {
 		t.Errorf("it says %q", out)
 	}
+	if audit := mustGateway(t, p.client("audit", "-o", "json")...); !regexp.MustCompile(`"action":"ShardRecovered","by":"local:.*"shard":"shard-a"`).MatchString(audit) {
+		t.Errorf("the audit trail has no record of it:\n%s", audit)
+	}
 	if token := acquire(); len(token) < 6 { // the gateway reads its map anew
 		t.Errorf("the next token is %s", token)
 	}
 	if status, answer := p.appendOne(c.onVictim, "1"); status != http.StatusOK {
 		t.Errorf("an append afterwards: %d %s", status, answer)
 	}
+
+	// Where the records cannot be reached, it is for the operator to say.
+	alone := filepath.Join(t.TempDir(), "gateway.yaml")
+	write(t, alone, fmt.Sprintf("shards:\n  - {name: shard-a, dsn: %q}\n  - {name: shard-b, dsn: 'postgres://127.0.0.1:1/gone'}\n", c.dsn))
+	before := acquire()
+	if _, errOut, code := gateway(t, "shards", "recovered", "shard-a", "-c", alone, "--yes"); code == 0 || !strings.Contains(errOut, "--unrecorded") {
+		t.Errorf("without a record: exit code %d: %s", code, errOut)
+	}
+	if after := acquire(); len(after) != len(before) {
+		t.Errorf("what was refused has raised the token from %s to %s", before, after)
+	}
+	mustGateway(t, "shards", "recovered", "shard-a", "-c", alone, "--yes", "--unrecorded")
 }

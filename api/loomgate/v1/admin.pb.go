@@ -1307,6 +1307,7 @@ type Action struct {
 	Tenant        string `protobuf:"bytes,6,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	ApiKey        string `protobuf:"bytes,7,opt,name=api_key,json=apiKey,proto3" json:"api_key,omitempty"`
 	Execution     string `protobuf:"bytes,8,opt,name=execution,proto3" json:"execution,omitempty"`
+	Shard         string `protobuf:"bytes,9,opt,name=shard,proto3" json:"shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1393,6 +1394,13 @@ func (x *Action) GetApiKey() string {
 func (x *Action) GetExecution() string {
 	if x != nil {
 		return x.Execution
+	}
+	return ""
+}
+
+func (x *Action) GetShard() string {
+	if x != nil {
+		return x.Shard
 	}
 	return ""
 }
@@ -1594,10 +1602,11 @@ type ShardStatus struct {
 	// How long it took to answer.
 	Latency *durationpb.Duration `protobuf:"bytes,4,opt,name=latency,proto3" json:"latency,omitempty"`
 	// What it says of itself.
-	Cluster          string `protobuf:"bytes,5,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	OwnershipVersion int64  `protobuf:"varint,6,opt,name=ownership_version,json=ownershipVersion,proto3" json:"ownership_version,omitempty"`
-	Slots            int32  `protobuf:"varint,7,opt,name=slots,proto3" json:"slots,omitempty"`   // that it serves
-	Moving           int32  `protobuf:"varint,8,opt,name=moving,proto3" json:"moving,omitempty"` // that are on their way from or to it
+	Cluster          string   `protobuf:"bytes,5,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	OwnershipVersion int64    `protobuf:"varint,6,opt,name=ownership_version,json=ownershipVersion,proto3" json:"ownership_version,omitempty"`
+	Slots            int32    `protobuf:"varint,7,opt,name=slots,proto3" json:"slots,omitempty"`                         // that it serves
+	Moving           int32    `protobuf:"varint,8,opt,name=moving,proto3" json:"moving,omitempty"`                       // that are on their way from or to it
+	MinWriter        *Version `protobuf:"bytes,9,opt,name=min_writer,json=minWriter,proto3" json:"min_writer,omitempty"` // the lowest version that may write to it
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -1688,6 +1697,101 @@ func (x *ShardStatus) GetMoving() int32 {
 	return 0
 }
 
+func (x *ShardStatus) GetMinWriter() *Version {
+	if x != nil {
+		return x.MinWriter
+	}
+	return nil
+}
+
+type RequireWriterRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       *Version               `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"` // of the events group
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequireWriterRequest) Reset() {
+	*x = RequireWriterRequest{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequireWriterRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequireWriterRequest) ProtoMessage() {}
+
+func (x *RequireWriterRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequireWriterRequest.ProtoReflect.Descriptor instead.
+func (*RequireWriterRequest) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *RequireWriterRequest) GetVersion() *Version {
+	if x != nil {
+		return x.Version
+	}
+	return nil
+}
+
+type RequireWriterResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Raised        []string               `protobuf:"bytes,1,rep,name=raised,proto3" json:"raised,omitempty"` // the shards that did not ask for it before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequireWriterResponse) Reset() {
+	*x = RequireWriterResponse{}
+	mi := &file_loomgate_v1_admin_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequireWriterResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequireWriterResponse) ProtoMessage() {}
+
+func (x *RequireWriterResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loomgate_v1_admin_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequireWriterResponse.ProtoReflect.Descriptor instead.
+func (*RequireWriterResponse) Descriptor() ([]byte, []int) {
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *RequireWriterResponse) GetRaised() []string {
+	if x != nil {
+		return x.Raised
+	}
+	return nil
+}
+
 type LocateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -1698,7 +1802,7 @@ type LocateRequest struct {
 
 func (x *LocateRequest) Reset() {
 	*x = LocateRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[27]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1710,7 +1814,7 @@ func (x *LocateRequest) String() string {
 func (*LocateRequest) ProtoMessage() {}
 
 func (x *LocateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[27]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1723,7 +1827,7 @@ func (x *LocateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateRequest.ProtoReflect.Descriptor instead.
 func (*LocateRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LocateRequest) GetTenant() string {
@@ -1751,7 +1855,7 @@ type LocateResponse struct {
 
 func (x *LocateResponse) Reset() {
 	*x = LocateResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[28]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +1867,7 @@ func (x *LocateResponse) String() string {
 func (*LocateResponse) ProtoMessage() {}
 
 func (x *LocateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[28]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +1880,7 @@ func (x *LocateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateResponse.ProtoReflect.Descriptor instead.
 func (*LocateResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LocateResponse) GetShard() string {
@@ -1811,7 +1915,7 @@ type RotateTenantKeyRequest struct {
 
 func (x *RotateTenantKeyRequest) Reset() {
 	*x = RotateTenantKeyRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[29]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1823,7 +1927,7 @@ func (x *RotateTenantKeyRequest) String() string {
 func (*RotateTenantKeyRequest) ProtoMessage() {}
 
 func (x *RotateTenantKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[29]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1836,7 +1940,7 @@ func (x *RotateTenantKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateTenantKeyRequest.ProtoReflect.Descriptor instead.
 func (*RotateTenantKeyRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RotateTenantKeyRequest) GetTenant() string {
@@ -1871,7 +1975,7 @@ type RotateTenantKeyResponse struct {
 
 func (x *RotateTenantKeyResponse) Reset() {
 	*x = RotateTenantKeyResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[30]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +1987,7 @@ func (x *RotateTenantKeyResponse) String() string {
 func (*RotateTenantKeyResponse) ProtoMessage() {}
 
 func (x *RotateTenantKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[30]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +2000,7 @@ func (x *RotateTenantKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateTenantKeyResponse.ProtoReflect.Descriptor instead.
 func (*RotateTenantKeyResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RotateTenantKeyResponse) GetVersion() int64 {
@@ -1954,7 +2058,7 @@ type KeyFindings struct {
 
 func (x *KeyFindings) Reset() {
 	*x = KeyFindings{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[31]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2070,7 @@ func (x *KeyFindings) String() string {
 func (*KeyFindings) ProtoMessage() {}
 
 func (x *KeyFindings) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[31]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2083,7 @@ func (x *KeyFindings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyFindings.ProtoReflect.Descriptor instead.
 func (*KeyFindings) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *KeyFindings) GetTenantKeyVersions() []int64 {
@@ -2028,7 +2132,7 @@ type ShredTenantRequest struct {
 
 func (x *ShredTenantRequest) Reset() {
 	*x = ShredTenantRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[32]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2040,7 +2144,7 @@ func (x *ShredTenantRequest) String() string {
 func (*ShredTenantRequest) ProtoMessage() {}
 
 func (x *ShredTenantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[32]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2053,7 +2157,7 @@ func (x *ShredTenantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShredTenantRequest.ProtoReflect.Descriptor instead.
 func (*ShredTenantRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ShredTenantRequest) GetTenant() string {
@@ -2079,7 +2183,7 @@ type ShredTenantResponse struct {
 
 func (x *ShredTenantResponse) Reset() {
 	*x = ShredTenantResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[33]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2091,7 +2195,7 @@ func (x *ShredTenantResponse) String() string {
 func (*ShredTenantResponse) ProtoMessage() {}
 
 func (x *ShredTenantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[33]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2104,7 +2208,7 @@ func (x *ShredTenantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShredTenantResponse.ProtoReflect.Descriptor instead.
 func (*ShredTenantResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ShredTenantResponse) GetCertificate() *ShredCertificate {
@@ -2126,7 +2230,7 @@ type ShredExecutionRequest struct {
 
 func (x *ShredExecutionRequest) Reset() {
 	*x = ShredExecutionRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[34]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2242,7 @@ func (x *ShredExecutionRequest) String() string {
 func (*ShredExecutionRequest) ProtoMessage() {}
 
 func (x *ShredExecutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[34]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2255,7 @@ func (x *ShredExecutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShredExecutionRequest.ProtoReflect.Descriptor instead.
 func (*ShredExecutionRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ShredExecutionRequest) GetTenant() string {
@@ -2184,7 +2288,7 @@ type ShredExecutionResponse struct {
 
 func (x *ShredExecutionResponse) Reset() {
 	*x = ShredExecutionResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[35]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2196,7 +2300,7 @@ func (x *ShredExecutionResponse) String() string {
 func (*ShredExecutionResponse) ProtoMessage() {}
 
 func (x *ShredExecutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[35]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2209,7 +2313,7 @@ func (x *ShredExecutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShredExecutionResponse.ProtoReflect.Descriptor instead.
 func (*ShredExecutionResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ShredExecutionResponse) GetCertificate() *ShredCertificate {
@@ -2243,7 +2347,7 @@ type ShredCertificate struct {
 
 func (x *ShredCertificate) Reset() {
 	*x = ShredCertificate{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[36]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2255,7 +2359,7 @@ func (x *ShredCertificate) String() string {
 func (*ShredCertificate) ProtoMessage() {}
 
 func (x *ShredCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[36]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2268,7 +2372,7 @@ func (x *ShredCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShredCertificate.ProtoReflect.Descriptor instead.
 func (*ShredCertificate) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ShredCertificate) GetTenant() string {
@@ -2342,7 +2446,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[37]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2354,7 +2458,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[37]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2367,7 +2471,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 type ReloadConfigResponse struct {
@@ -2382,7 +2486,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_loomgate_v1_admin_proto_msgTypes[38]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2394,7 +2498,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loomgate_v1_admin_proto_msgTypes[38]
+	mi := &file_loomgate_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2407,7 +2511,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_loomgate_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReloadConfigResponse) GetChanged() []string {
@@ -2428,7 +2532,7 @@ var File_loomgate_v1_admin_proto protoreflect.FileDescriptor
 
 const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x17loomgate/v1/admin.proto\x12\vloomgate.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\x01\n" +
+	"\x17loomgate/v1/admin.proto\x12\vloomgate.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19loomgate/v1/version.proto\"\x87\x01\n" +
 	"\x06Tenant\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x18.loomgate.v1.TenantStateR\x05state\x129\n" +
@@ -2516,7 +2620,7 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\x04next\x18\x02 \x01(\tR\x04next\"%\n" +
 	"\x13RevokeApiKeyRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x16\n" +
-	"\x14RevokeApiKeyResponse\"\xd7\x01\n" +
+	"\x14RevokeApiKeyResponse\"\xed\x01\n" +
 	"\x06Action\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
@@ -2525,7 +2629,8 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\x04from\x18\x05 \x01(\tR\x04from\x12\x16\n" +
 	"\x06tenant\x18\x06 \x01(\tR\x06tenant\x12\x17\n" +
 	"\aapi_key\x18\a \x01(\tR\x06apiKey\x12\x1c\n" +
-	"\texecution\x18\b \x01(\tR\texecution\"@\n" +
+	"\texecution\x18\b \x01(\tR\texecution\x12\x14\n" +
+	"\x05shard\x18\t \x01(\tR\x05shard\"@\n" +
 	"\x12ListActionsRequest\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\x03R\x05after\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\"X\n" +
@@ -2534,7 +2639,7 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\x04more\x18\x02 \x01(\bR\x04more\"\x13\n" +
 	"\x11ListShardsRequest\"F\n" +
 	"\x12ListShardsResponse\x120\n" +
-	"\x06shards\x18\x01 \x03(\v2\x18.loomgate.v1.ShardStatusR\x06shards\"\x83\x02\n" +
+	"\x06shards\x18\x01 \x03(\v2\x18.loomgate.v1.ShardStatusR\x06shards\"\xb8\x02\n" +
 	"\vShardStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tavailable\x18\x02 \x01(\bR\tavailable\x12\x18\n" +
@@ -2543,7 +2648,13 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\acluster\x18\x05 \x01(\tR\acluster\x12+\n" +
 	"\x11ownership_version\x18\x06 \x01(\x03R\x10ownershipVersion\x12\x14\n" +
 	"\x05slots\x18\a \x01(\x05R\x05slots\x12\x16\n" +
-	"\x06moving\x18\b \x01(\x05R\x06moving\"E\n" +
+	"\x06moving\x18\b \x01(\x05R\x06moving\x123\n" +
+	"\n" +
+	"min_writer\x18\t \x01(\v2\x14.loomgate.v1.VersionR\tminWriter\"F\n" +
+	"\x14RequireWriterRequest\x12.\n" +
+	"\aversion\x18\x01 \x01(\v2\x14.loomgate.v1.VersionR\aversion\"/\n" +
+	"\x15RequireWriterResponse\x12\x16\n" +
+	"\x06raised\x18\x01 \x03(\tR\x06raised\"E\n" +
 	"\rLocateRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1c\n" +
 	"\texecution\x18\x02 \x01(\tR\texecution\"P\n" +
@@ -2601,7 +2712,7 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"SCOPE_READ\x10\x01\x12\x0f\n" +
 	"\vSCOPE_WRITE\x10\x02\x12\x0f\n" +
-	"\vSCOPE_ADMIN\x10\x032\x8d\v\n" +
+	"\vSCOPE_ADMIN\x10\x032\xe5\v\n" +
 	"\fAdminService\x12S\n" +
 	"\fCreateTenant\x12 .loomgate.v1.CreateTenantRequest\x1a!.loomgate.v1.CreateTenantResponse\x12U\n" +
 	"\vListTenants\x12\x1f.loomgate.v1.ListTenantsRequest\x1a .loomgate.v1.ListTenantsResponse\"\x03\x90\x02\x01\x12[\n" +
@@ -2614,7 +2725,8 @@ const file_loomgate_v1_admin_proto_rawDesc = "" +
 	"\fRevokeApiKey\x12 .loomgate.v1.RevokeApiKeyRequest\x1a!.loomgate.v1.RevokeApiKeyResponse\"\x03\x90\x02\x02\x12U\n" +
 	"\vListActions\x12\x1f.loomgate.v1.ListActionsRequest\x1a .loomgate.v1.ListActionsResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\n" +
-	"ListShards\x12\x1e.loomgate.v1.ListShardsRequest\x1a\x1f.loomgate.v1.ListShardsResponse\"\x03\x90\x02\x01\x12\\\n" +
+	"ListShards\x12\x1e.loomgate.v1.ListShardsRequest\x1a\x1f.loomgate.v1.ListShardsResponse\"\x03\x90\x02\x01\x12V\n" +
+	"\rRequireWriter\x12!.loomgate.v1.RequireWriterRequest\x1a\".loomgate.v1.RequireWriterResponse\x12\\\n" +
 	"\x0fRotateTenantKey\x12#.loomgate.v1.RotateTenantKeyRequest\x1a$.loomgate.v1.RotateTenantKeyResponse\x12P\n" +
 	"\vShredTenant\x12\x1f.loomgate.v1.ShredTenantRequest\x1a .loomgate.v1.ShredTenantResponse\x12Y\n" +
 	"\x0eShredExecution\x12\".loomgate.v1.ShredExecutionRequest\x1a#.loomgate.v1.ShredExecutionResponse\x12S\n" +
@@ -2634,7 +2746,7 @@ func file_loomgate_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_loomgate_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_loomgate_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_loomgate_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_loomgate_v1_admin_proto_goTypes = []any{
 	(TenantState)(0),                // 0: loomgate.v1.TenantState
 	(Scope)(0),                      // 1: loomgate.v1.Scope
@@ -2665,85 +2777,92 @@ var file_loomgate_v1_admin_proto_goTypes = []any{
 	(*ListShardsRequest)(nil),       // 26: loomgate.v1.ListShardsRequest
 	(*ListShardsResponse)(nil),      // 27: loomgate.v1.ListShardsResponse
 	(*ShardStatus)(nil),             // 28: loomgate.v1.ShardStatus
-	(*LocateRequest)(nil),           // 29: loomgate.v1.LocateRequest
-	(*LocateResponse)(nil),          // 30: loomgate.v1.LocateResponse
-	(*RotateTenantKeyRequest)(nil),  // 31: loomgate.v1.RotateTenantKeyRequest
-	(*RotateTenantKeyResponse)(nil), // 32: loomgate.v1.RotateTenantKeyResponse
-	(*KeyFindings)(nil),             // 33: loomgate.v1.KeyFindings
-	(*ShredTenantRequest)(nil),      // 34: loomgate.v1.ShredTenantRequest
-	(*ShredTenantResponse)(nil),     // 35: loomgate.v1.ShredTenantResponse
-	(*ShredExecutionRequest)(nil),   // 36: loomgate.v1.ShredExecutionRequest
-	(*ShredExecutionResponse)(nil),  // 37: loomgate.v1.ShredExecutionResponse
-	(*ShredCertificate)(nil),        // 38: loomgate.v1.ShredCertificate
-	(*ReloadConfigRequest)(nil),     // 39: loomgate.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),    // 40: loomgate.v1.ReloadConfigResponse
-	(*timestamppb.Timestamp)(nil),   // 41: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 42: google.protobuf.Duration
+	(*RequireWriterRequest)(nil),    // 29: loomgate.v1.RequireWriterRequest
+	(*RequireWriterResponse)(nil),   // 30: loomgate.v1.RequireWriterResponse
+	(*LocateRequest)(nil),           // 31: loomgate.v1.LocateRequest
+	(*LocateResponse)(nil),          // 32: loomgate.v1.LocateResponse
+	(*RotateTenantKeyRequest)(nil),  // 33: loomgate.v1.RotateTenantKeyRequest
+	(*RotateTenantKeyResponse)(nil), // 34: loomgate.v1.RotateTenantKeyResponse
+	(*KeyFindings)(nil),             // 35: loomgate.v1.KeyFindings
+	(*ShredTenantRequest)(nil),      // 36: loomgate.v1.ShredTenantRequest
+	(*ShredTenantResponse)(nil),     // 37: loomgate.v1.ShredTenantResponse
+	(*ShredExecutionRequest)(nil),   // 38: loomgate.v1.ShredExecutionRequest
+	(*ShredExecutionResponse)(nil),  // 39: loomgate.v1.ShredExecutionResponse
+	(*ShredCertificate)(nil),        // 40: loomgate.v1.ShredCertificate
+	(*ReloadConfigRequest)(nil),     // 41: loomgate.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),    // 42: loomgate.v1.ReloadConfigResponse
+	(*timestamppb.Timestamp)(nil),   // 43: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 44: google.protobuf.Duration
+	(*Version)(nil),                 // 45: loomgate.v1.Version
 }
 var file_loomgate_v1_admin_proto_depIdxs = []int32{
 	0,  // 0: loomgate.v1.Tenant.state:type_name -> loomgate.v1.TenantState
-	41, // 1: loomgate.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	43, // 1: loomgate.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
 	2,  // 2: loomgate.v1.CreateTenantResponse.tenant:type_name -> loomgate.v1.Tenant
 	2,  // 3: loomgate.v1.ListTenantsResponse.tenants:type_name -> loomgate.v1.Tenant
 	11, // 4: loomgate.v1.GetTenantLimitsResponse.own:type_name -> loomgate.v1.TenantLimits
 	11, // 5: loomgate.v1.GetTenantLimitsResponse.effective:type_name -> loomgate.v1.TenantLimits
-	41, // 6: loomgate.v1.GetTenantLimitsResponse.counted_at:type_name -> google.protobuf.Timestamp
+	43, // 6: loomgate.v1.GetTenantLimitsResponse.counted_at:type_name -> google.protobuf.Timestamp
 	11, // 7: loomgate.v1.SetTenantLimitsRequest.limits:type_name -> loomgate.v1.TenantLimits
 	11, // 8: loomgate.v1.SetTenantLimitsResponse.own:type_name -> loomgate.v1.TenantLimits
 	1,  // 9: loomgate.v1.ApiKey.scopes:type_name -> loomgate.v1.Scope
-	41, // 10: loomgate.v1.ApiKey.created_at:type_name -> google.protobuf.Timestamp
-	41, // 11: loomgate.v1.ApiKey.expires_at:type_name -> google.protobuf.Timestamp
-	41, // 12: loomgate.v1.ApiKey.revoked_at:type_name -> google.protobuf.Timestamp
+	43, // 10: loomgate.v1.ApiKey.created_at:type_name -> google.protobuf.Timestamp
+	43, // 11: loomgate.v1.ApiKey.expires_at:type_name -> google.protobuf.Timestamp
+	43, // 12: loomgate.v1.ApiKey.revoked_at:type_name -> google.protobuf.Timestamp
 	1,  // 13: loomgate.v1.CreateApiKeyRequest.scopes:type_name -> loomgate.v1.Scope
-	41, // 14: loomgate.v1.CreateApiKeyRequest.expires_at:type_name -> google.protobuf.Timestamp
+	43, // 14: loomgate.v1.CreateApiKeyRequest.expires_at:type_name -> google.protobuf.Timestamp
 	16, // 15: loomgate.v1.CreateApiKeyResponse.api_key:type_name -> loomgate.v1.ApiKey
 	16, // 16: loomgate.v1.ListApiKeysResponse.api_keys:type_name -> loomgate.v1.ApiKey
-	41, // 17: loomgate.v1.Action.at:type_name -> google.protobuf.Timestamp
+	43, // 17: loomgate.v1.Action.at:type_name -> google.protobuf.Timestamp
 	23, // 18: loomgate.v1.ListActionsResponse.actions:type_name -> loomgate.v1.Action
 	28, // 19: loomgate.v1.ListShardsResponse.shards:type_name -> loomgate.v1.ShardStatus
-	42, // 20: loomgate.v1.ShardStatus.latency:type_name -> google.protobuf.Duration
-	33, // 21: loomgate.v1.RotateTenantKeyResponse.findings:type_name -> loomgate.v1.KeyFindings
-	38, // 22: loomgate.v1.ShredTenantResponse.certificate:type_name -> loomgate.v1.ShredCertificate
-	38, // 23: loomgate.v1.ShredExecutionResponse.certificate:type_name -> loomgate.v1.ShredCertificate
-	41, // 24: loomgate.v1.ShredCertificate.at:type_name -> google.protobuf.Timestamp
-	33, // 25: loomgate.v1.ShredCertificate.findings:type_name -> loomgate.v1.KeyFindings
-	3,  // 26: loomgate.v1.AdminService.CreateTenant:input_type -> loomgate.v1.CreateTenantRequest
-	5,  // 27: loomgate.v1.AdminService.ListTenants:input_type -> loomgate.v1.ListTenantsRequest
-	7,  // 28: loomgate.v1.AdminService.DisableTenant:input_type -> loomgate.v1.DisableTenantRequest
-	9,  // 29: loomgate.v1.AdminService.PurgeTenant:input_type -> loomgate.v1.PurgeTenantRequest
-	12, // 30: loomgate.v1.AdminService.GetTenantLimits:input_type -> loomgate.v1.GetTenantLimitsRequest
-	14, // 31: loomgate.v1.AdminService.SetTenantLimits:input_type -> loomgate.v1.SetTenantLimitsRequest
-	17, // 32: loomgate.v1.AdminService.CreateApiKey:input_type -> loomgate.v1.CreateApiKeyRequest
-	19, // 33: loomgate.v1.AdminService.ListApiKeys:input_type -> loomgate.v1.ListApiKeysRequest
-	21, // 34: loomgate.v1.AdminService.RevokeApiKey:input_type -> loomgate.v1.RevokeApiKeyRequest
-	24, // 35: loomgate.v1.AdminService.ListActions:input_type -> loomgate.v1.ListActionsRequest
-	26, // 36: loomgate.v1.AdminService.ListShards:input_type -> loomgate.v1.ListShardsRequest
-	31, // 37: loomgate.v1.AdminService.RotateTenantKey:input_type -> loomgate.v1.RotateTenantKeyRequest
-	34, // 38: loomgate.v1.AdminService.ShredTenant:input_type -> loomgate.v1.ShredTenantRequest
-	36, // 39: loomgate.v1.AdminService.ShredExecution:input_type -> loomgate.v1.ShredExecutionRequest
-	39, // 40: loomgate.v1.AdminService.ReloadConfig:input_type -> loomgate.v1.ReloadConfigRequest
-	29, // 41: loomgate.v1.AdminService.Locate:input_type -> loomgate.v1.LocateRequest
-	4,  // 42: loomgate.v1.AdminService.CreateTenant:output_type -> loomgate.v1.CreateTenantResponse
-	6,  // 43: loomgate.v1.AdminService.ListTenants:output_type -> loomgate.v1.ListTenantsResponse
-	8,  // 44: loomgate.v1.AdminService.DisableTenant:output_type -> loomgate.v1.DisableTenantResponse
-	10, // 45: loomgate.v1.AdminService.PurgeTenant:output_type -> loomgate.v1.PurgeTenantResponse
-	13, // 46: loomgate.v1.AdminService.GetTenantLimits:output_type -> loomgate.v1.GetTenantLimitsResponse
-	15, // 47: loomgate.v1.AdminService.SetTenantLimits:output_type -> loomgate.v1.SetTenantLimitsResponse
-	18, // 48: loomgate.v1.AdminService.CreateApiKey:output_type -> loomgate.v1.CreateApiKeyResponse
-	20, // 49: loomgate.v1.AdminService.ListApiKeys:output_type -> loomgate.v1.ListApiKeysResponse
-	22, // 50: loomgate.v1.AdminService.RevokeApiKey:output_type -> loomgate.v1.RevokeApiKeyResponse
-	25, // 51: loomgate.v1.AdminService.ListActions:output_type -> loomgate.v1.ListActionsResponse
-	27, // 52: loomgate.v1.AdminService.ListShards:output_type -> loomgate.v1.ListShardsResponse
-	32, // 53: loomgate.v1.AdminService.RotateTenantKey:output_type -> loomgate.v1.RotateTenantKeyResponse
-	35, // 54: loomgate.v1.AdminService.ShredTenant:output_type -> loomgate.v1.ShredTenantResponse
-	37, // 55: loomgate.v1.AdminService.ShredExecution:output_type -> loomgate.v1.ShredExecutionResponse
-	40, // 56: loomgate.v1.AdminService.ReloadConfig:output_type -> loomgate.v1.ReloadConfigResponse
-	30, // 57: loomgate.v1.AdminService.Locate:output_type -> loomgate.v1.LocateResponse
-	42, // [42:58] is the sub-list for method output_type
-	26, // [26:42] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	44, // 20: loomgate.v1.ShardStatus.latency:type_name -> google.protobuf.Duration
+	45, // 21: loomgate.v1.ShardStatus.min_writer:type_name -> loomgate.v1.Version
+	45, // 22: loomgate.v1.RequireWriterRequest.version:type_name -> loomgate.v1.Version
+	35, // 23: loomgate.v1.RotateTenantKeyResponse.findings:type_name -> loomgate.v1.KeyFindings
+	40, // 24: loomgate.v1.ShredTenantResponse.certificate:type_name -> loomgate.v1.ShredCertificate
+	40, // 25: loomgate.v1.ShredExecutionResponse.certificate:type_name -> loomgate.v1.ShredCertificate
+	43, // 26: loomgate.v1.ShredCertificate.at:type_name -> google.protobuf.Timestamp
+	35, // 27: loomgate.v1.ShredCertificate.findings:type_name -> loomgate.v1.KeyFindings
+	3,  // 28: loomgate.v1.AdminService.CreateTenant:input_type -> loomgate.v1.CreateTenantRequest
+	5,  // 29: loomgate.v1.AdminService.ListTenants:input_type -> loomgate.v1.ListTenantsRequest
+	7,  // 30: loomgate.v1.AdminService.DisableTenant:input_type -> loomgate.v1.DisableTenantRequest
+	9,  // 31: loomgate.v1.AdminService.PurgeTenant:input_type -> loomgate.v1.PurgeTenantRequest
+	12, // 32: loomgate.v1.AdminService.GetTenantLimits:input_type -> loomgate.v1.GetTenantLimitsRequest
+	14, // 33: loomgate.v1.AdminService.SetTenantLimits:input_type -> loomgate.v1.SetTenantLimitsRequest
+	17, // 34: loomgate.v1.AdminService.CreateApiKey:input_type -> loomgate.v1.CreateApiKeyRequest
+	19, // 35: loomgate.v1.AdminService.ListApiKeys:input_type -> loomgate.v1.ListApiKeysRequest
+	21, // 36: loomgate.v1.AdminService.RevokeApiKey:input_type -> loomgate.v1.RevokeApiKeyRequest
+	24, // 37: loomgate.v1.AdminService.ListActions:input_type -> loomgate.v1.ListActionsRequest
+	26, // 38: loomgate.v1.AdminService.ListShards:input_type -> loomgate.v1.ListShardsRequest
+	29, // 39: loomgate.v1.AdminService.RequireWriter:input_type -> loomgate.v1.RequireWriterRequest
+	33, // 40: loomgate.v1.AdminService.RotateTenantKey:input_type -> loomgate.v1.RotateTenantKeyRequest
+	36, // 41: loomgate.v1.AdminService.ShredTenant:input_type -> loomgate.v1.ShredTenantRequest
+	38, // 42: loomgate.v1.AdminService.ShredExecution:input_type -> loomgate.v1.ShredExecutionRequest
+	41, // 43: loomgate.v1.AdminService.ReloadConfig:input_type -> loomgate.v1.ReloadConfigRequest
+	31, // 44: loomgate.v1.AdminService.Locate:input_type -> loomgate.v1.LocateRequest
+	4,  // 45: loomgate.v1.AdminService.CreateTenant:output_type -> loomgate.v1.CreateTenantResponse
+	6,  // 46: loomgate.v1.AdminService.ListTenants:output_type -> loomgate.v1.ListTenantsResponse
+	8,  // 47: loomgate.v1.AdminService.DisableTenant:output_type -> loomgate.v1.DisableTenantResponse
+	10, // 48: loomgate.v1.AdminService.PurgeTenant:output_type -> loomgate.v1.PurgeTenantResponse
+	13, // 49: loomgate.v1.AdminService.GetTenantLimits:output_type -> loomgate.v1.GetTenantLimitsResponse
+	15, // 50: loomgate.v1.AdminService.SetTenantLimits:output_type -> loomgate.v1.SetTenantLimitsResponse
+	18, // 51: loomgate.v1.AdminService.CreateApiKey:output_type -> loomgate.v1.CreateApiKeyResponse
+	20, // 52: loomgate.v1.AdminService.ListApiKeys:output_type -> loomgate.v1.ListApiKeysResponse
+	22, // 53: loomgate.v1.AdminService.RevokeApiKey:output_type -> loomgate.v1.RevokeApiKeyResponse
+	25, // 54: loomgate.v1.AdminService.ListActions:output_type -> loomgate.v1.ListActionsResponse
+	27, // 55: loomgate.v1.AdminService.ListShards:output_type -> loomgate.v1.ListShardsResponse
+	30, // 56: loomgate.v1.AdminService.RequireWriter:output_type -> loomgate.v1.RequireWriterResponse
+	34, // 57: loomgate.v1.AdminService.RotateTenantKey:output_type -> loomgate.v1.RotateTenantKeyResponse
+	37, // 58: loomgate.v1.AdminService.ShredTenant:output_type -> loomgate.v1.ShredTenantResponse
+	39, // 59: loomgate.v1.AdminService.ShredExecution:output_type -> loomgate.v1.ShredExecutionResponse
+	42, // 60: loomgate.v1.AdminService.ReloadConfig:output_type -> loomgate.v1.ReloadConfigResponse
+	32, // 61: loomgate.v1.AdminService.Locate:output_type -> loomgate.v1.LocateResponse
+	45, // [45:62] is the sub-list for method output_type
+	28, // [28:45] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_loomgate_v1_admin_proto_init() }
@@ -2751,6 +2870,7 @@ func file_loomgate_v1_admin_proto_init() {
 	if File_loomgate_v1_admin_proto != nil {
 		return
 	}
+	file_loomgate_v1_version_proto_init()
 	file_loomgate_v1_admin_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2758,7 +2878,7 @@ func file_loomgate_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loomgate_v1_admin_proto_rawDesc), len(file_loomgate_v1_admin_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   39,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

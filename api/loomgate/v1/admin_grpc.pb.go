@@ -30,6 +30,7 @@ const (
 	AdminService_RevokeApiKey_FullMethodName    = "/loomgate.v1.AdminService/RevokeApiKey"
 	AdminService_ListActions_FullMethodName     = "/loomgate.v1.AdminService/ListActions"
 	AdminService_ListShards_FullMethodName      = "/loomgate.v1.AdminService/ListShards"
+	AdminService_RequireWriter_FullMethodName   = "/loomgate.v1.AdminService/RequireWriter"
 	AdminService_RotateTenantKey_FullMethodName = "/loomgate.v1.AdminService/RotateTenantKey"
 	AdminService_ShredTenant_FullMethodName     = "/loomgate.v1.AdminService/ShredTenant"
 	AdminService_ShredExecution_FullMethodName  = "/loomgate.v1.AdminService/ShredExecution"
@@ -70,6 +71,10 @@ type AdminServiceClient interface {
 	ListActions(ctx context.Context, in *ListActionsRequest, opts ...grpc.CallOption) (*ListActionsResponse, error)
 	// ListShards asks each shard how it is.
 	ListShards(ctx context.Context, in *ListShardsRequest, opts ...grpc.CallOption) (*ListShardsResponse, error)
+	// RequireWriter lets all shards take writes only from gateways of a version on. It is
+	// refused if the gateway that answers is older, and where a shard asks for a later
+	// version. Older gateways go on reading.
+	RequireWriter(ctx context.Context, in *RequireWriterRequest, opts ...grpc.CallOption) (*RequireWriterResponse, error)
 	// RotateTenantKey makes the next version of a tenant's key, wraps the keys of its
 	// executions by it, and destroys the versions that nothing needs any more. It takes a
 	// while: the gateways have keys in memory.
@@ -205,6 +210,16 @@ func (c *adminServiceClient) ListShards(ctx context.Context, in *ListShardsReque
 	return out, nil
 }
 
+func (c *adminServiceClient) RequireWriter(ctx context.Context, in *RequireWriterRequest, opts ...grpc.CallOption) (*RequireWriterResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RequireWriterResponse)
+	err := c.cc.Invoke(ctx, AdminService_RequireWriter_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminServiceClient) RotateTenantKey(ctx context.Context, in *RotateTenantKeyRequest, opts ...grpc.CallOption) (*RotateTenantKeyResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RotateTenantKeyResponse)
@@ -288,6 +303,10 @@ type AdminServiceServer interface {
 	ListActions(context.Context, *ListActionsRequest) (*ListActionsResponse, error)
 	// ListShards asks each shard how it is.
 	ListShards(context.Context, *ListShardsRequest) (*ListShardsResponse, error)
+	// RequireWriter lets all shards take writes only from gateways of a version on. It is
+	// refused if the gateway that answers is older, and where a shard asks for a later
+	// version. Older gateways go on reading.
+	RequireWriter(context.Context, *RequireWriterRequest) (*RequireWriterResponse, error)
 	// RotateTenantKey makes the next version of a tenant's key, wraps the keys of its
 	// executions by it, and destroys the versions that nothing needs any more. It takes a
 	// while: the gateways have keys in memory.
@@ -344,6 +363,9 @@ func (UnimplementedAdminServiceServer) ListActions(context.Context, *ListActions
 }
 func (UnimplementedAdminServiceServer) ListShards(context.Context, *ListShardsRequest) (*ListShardsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListShards not implemented")
+}
+func (UnimplementedAdminServiceServer) RequireWriter(context.Context, *RequireWriterRequest) (*RequireWriterResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RequireWriter not implemented")
 }
 func (UnimplementedAdminServiceServer) RotateTenantKey(context.Context, *RotateTenantKeyRequest) (*RotateTenantKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RotateTenantKey not implemented")
@@ -578,6 +600,24 @@ func _AdminService_ListShards_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_RequireWriter_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RequireWriterRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).RequireWriter(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_RequireWriter_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).RequireWriter(ctx, req.(*RequireWriterRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_RotateTenantKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RotateTenantKeyRequest)
 	if err := dec(in); err != nil {
@@ -718,6 +758,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListShards",
 			Handler:    _AdminService_ListShards_Handler,
+		},
+		{
+			MethodName: "RequireWriter",
+			Handler:    _AdminService_RequireWriter_Handler,
 		},
 		{
 			MethodName: "RotateTenantKey",

@@ -48,6 +48,8 @@ const (
 	AdminServiceListActionsProcedure = "/loomgate.v1.AdminService/ListActions"
 	// AdminServiceListShardsProcedure is the procedure name of the AdminService's ListShards RPC.
 	AdminServiceListShardsProcedure = "/loomgate.v1.AdminService/ListShards"
+	// AdminServiceRequireWriterProcedure is the procedure name of the AdminService's RequireWriter RPC.
+	AdminServiceRequireWriterProcedure = "/loomgate.v1.AdminService/RequireWriter"
 	// AdminServiceRotateTenantKeyProcedure is the procedure name of the AdminService's RotateTenantKey
 	// RPC.
 	AdminServiceRotateTenantKeyProcedure = "/loomgate.v1.AdminService/RotateTenantKey"
@@ -149,6 +151,13 @@ var (
 			IdempotencyLevel: connect.IdempotencyNoSideEffects,
 		}
 	})
+	adminServiceRequireWriterSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_loomgate_v1_admin_proto.Services().ByName("AdminService").Methods().ByName("RequireWriter"),
+			Procedure:  AdminServiceRequireWriterProcedure,
+		}
+	})
 	adminServiceRotateTenantKeySpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -215,6 +224,10 @@ type AdminServiceClient interface {
 	ListActions(context.Context, *v1.ListActionsRequest) (*v1.ListActionsResponse, error)
 	// ListShards asks each shard how it is.
 	ListShards(context.Context, *v1.ListShardsRequest) (*v1.ListShardsResponse, error)
+	// RequireWriter lets all shards take writes only from gateways of a version on. It is
+	// refused if the gateway that answers is older, and where a shard asks for a later
+	// version. Older gateways go on reading.
+	RequireWriter(context.Context, *v1.RequireWriterRequest) (*v1.RequireWriterResponse, error)
 	// RotateTenantKey makes the next version of a tenant's key, wraps the keys of its
 	// executions by it, and destroys the versions that nothing needs any more. It takes a
 	// while: the gateways have keys in memory.
@@ -266,6 +279,10 @@ type AdminServiceHandler interface {
 	ListActions(context.Context, *v1.ListActionsRequest) (*v1.ListActionsResponse, error)
 	// ListShards asks each shard how it is.
 	ListShards(context.Context, *v1.ListShardsRequest) (*v1.ListShardsResponse, error)
+	// RequireWriter lets all shards take writes only from gateways of a version on. It is
+	// refused if the gateway that answers is older, and where a shard asks for a later
+	// version. Older gateways go on reading.
+	RequireWriter(context.Context, *v1.RequireWriterRequest) (*v1.RequireWriterResponse, error)
 	// RotateTenantKey makes the next version of a tenant's key, wraps the keys of its
 	// executions by it, and destroys the versions that nothing needs any more. It takes a
 	// while: the gateways have keys in memory.
@@ -299,6 +316,7 @@ func RegisterAdminServiceHandler(server *connect.Server, svc AdminServiceHandler
 		connect.Method{Spec: adminServiceRevokeApiKeySpec(), Handler: adapter.revokeApiKey},
 		connect.Method{Spec: adminServiceListActionsSpec(), Handler: adapter.listActions},
 		connect.Method{Spec: adminServiceListShardsSpec(), Handler: adapter.listShards},
+		connect.Method{Spec: adminServiceRequireWriterSpec(), Handler: adapter.requireWriter},
 		connect.Method{Spec: adminServiceRotateTenantKeySpec(), Handler: adapter.rotateTenantKey},
 		connect.Method{Spec: adminServiceShredTenantSpec(), Handler: adapter.shredTenant},
 		connect.Method{Spec: adminServiceShredExecutionSpec(), Handler: adapter.shredExecution},
@@ -352,6 +370,10 @@ func (UnimplementedAdminServiceHandler) ListActions(context.Context, *v1.ListAct
 
 func (UnimplementedAdminServiceHandler) ListShards(context.Context, *v1.ListShardsRequest) (*v1.ListShardsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "loomgate.v1.AdminService.ListShards is not implemented")
+}
+
+func (UnimplementedAdminServiceHandler) RequireWriter(context.Context, *v1.RequireWriterRequest) (*v1.RequireWriterResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "loomgate.v1.AdminService.RequireWriter is not implemented")
 }
 
 func (UnimplementedAdminServiceHandler) RotateTenantKey(context.Context, *v1.RotateTenantKeyRequest) (*v1.RotateTenantKeyResponse, error) {
@@ -461,6 +483,14 @@ func (c *adminServiceClient) ListActions(ctx context.Context, req *v1.ListAction
 func (c *adminServiceClient) ListShards(ctx context.Context, req *v1.ListShardsRequest) (*v1.ListShardsResponse, error) {
 	var res v1.ListShardsResponse
 	if err := c.client.CallUnary(ctx, adminServiceListShardsSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *adminServiceClient) RequireWriter(ctx context.Context, req *v1.RequireWriterRequest) (*v1.RequireWriterResponse, error) {
+	var res v1.RequireWriterResponse
+	if err := c.client.CallUnary(ctx, adminServiceRequireWriterSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -634,6 +664,18 @@ func (h adminServiceHandler) listShards(ctx context.Context, _ connect.Spec, str
 		return err
 	}
 	res, err := h.svc.ListShards(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h adminServiceHandler) requireWriter(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.RequireWriterRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.RequireWriter(ctx, &req)
 	if err != nil {
 		return err
 	}

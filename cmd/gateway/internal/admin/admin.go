@@ -113,7 +113,7 @@ func (s *Service) listActions(ctx context.Context, _ control.Actor, in *pb.ListA
 			break
 		}
 		out.Actions = append(out.Actions, &pb.Action{
-			Sequence: a.Sequence, At: timestamp(a.At), Kind: a.Kind, By: a.By.APIKey, From: a.By.Address, Tenant: string(a.Tenant), ApiKey: a.APIKey, Execution: string(a.Execution),
+			Sequence: a.Sequence, At: timestamp(a.At), Kind: a.Kind, By: a.By.APIKey, From: a.By.Address, Tenant: string(a.Tenant), ApiKey: a.APIKey, Execution: string(a.Execution), Shard: a.Shard,
 		})
 	}
 	return out, nil

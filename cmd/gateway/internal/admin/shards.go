@@ -7,8 +7,10 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/loomgate/loomgate/cmd/gateway/internal/build"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/control"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/stack"
+	"github.com/loomgate/loomgate/decorators/sharded"
 	"github.com/loomgate/loomgate/spi"
 
 	pb "github.com/loomgate/loomgate/api/loomgate/v1"
@@ -45,6 +47,7 @@ func shardStatus(ctx context.Context, shard *stack.Shard) *pb.ShardStatus {
 	default:
 		own := res.Shards[0]
 		out.Cluster, out.OwnershipVersion = own.Identity.Cluster, own.Version
+		out.MinWriter = &pb.Version{Major: int32(own.Identity.MinWriter.Major), Minor: int32(own.Identity.MinWriter.Minor)}
 		for _, slot := range own.Slots {
 			switch slot.State {
 			case spi.SlotOwned:
@@ -55,9 +58,23 @@ func shardStatus(ctx context.Context, shard *stack.Shard) *pb.ShardStatus {
 		}
 		if own.Identity.Shard != shard.Name {
 			out.Problem = "it says that it is shard " + own.Identity.Shard
+		} else if refused := sharded.Refuses(own, build.Writer); refused != nil {
+			out.Problem = refused.Error()
 		}
 	}
 	return out
+}
+
+// RequireWriter implements AdminService.
+func (s *Service) RequireWriter(ctx context.Context, in *pb.RequireWriterRequest) (*pb.RequireWriterResponse, error) {
+	return answer(ctx, s, in, func(ctx context.Context, by control.Actor, in *pb.RequireWriterRequest) (*pb.RequireWriterResponse, error) {
+		if err := s.Records.Note(ctx, by, control.WriterRequired, "", ""); err != nil {
+			return nil, err
+		}
+		v := in.GetVersion()
+		raised, err := s.Stack.Cluster.RequireWriter(ctx, spi.Version{Major: int(v.GetMajor()), Minor: int(v.GetMinor())})
+		return &pb.RequireWriterResponse{Raised: raised}, err
+	})
 }
 
 // Locate implements AdminService.

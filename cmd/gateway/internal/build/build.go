@@ -2,10 +2,18 @@
 // other build goes by what Go has recorded.
 package build
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+
+	"github.com/loomgate/loomgate/spi"
+)
 
 // Set by the linker.
 var version, commit string
+
+// Writer is the version of the events group that this binary writes as. A test of two
+// versions side by side sets it, before anything is opened.
+var Writer = spi.Versions()[spi.Events]
 
 // Info is a build.
 type Info struct {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 
 	"github.com/spf13/cobra"
 
@@ -16,49 +14,6 @@ import (
 	"github.com/loomgate/loomgate/cmd/gateway/internal/transfer"
 	"github.com/loomgate/loomgate/decorators/crypto"
 )
-
-func newInit() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "init", Short: "Give the shards their identity and slots, and make the first admin key", Args: arguments(cobra.NoArgs),
-		Long: `Init makes one cluster of the configured databases: each gets its name, and its share of
-the slots. It prints a key for everything, once. Databases that have an identity already
-are left as they are, and so is a key that is there.`,
-		Example: "  gateway init -c gateway.yaml --cluster production",
-		RunE: withConfig(func(ctx context.Context, cmd *cobra.Command, cfg *config.Config) error {
-			cluster, _ := cmd.Flags().GetString("cluster")
-			if cluster == "" {
-				return &usageError{errors.New("give the cluster a name with --cluster")}
-			}
-			if err := stack.Init(ctx, cfg, cluster); err != nil {
-				return err
-			}
-			return withStack(ctx, cfg, func(s *stack.Stack) error {
-				own, err := s.Tenant(control.Tenant)
-				if err != nil {
-					return err
-				}
-				records := control.New(own, control.Options{})
-				if err := records.Refresh(ctx); err != nil {
-					return err
-				}
-				key, err := records.Bootstrap(ctx, control.Actor{APIKey: "init"})
-				if err != nil {
-					return err
-				}
-				if key == "" {
-					fmt.Fprintln(cmd.ErrOrStderr(), "the shards are ready; an admin key was made earlier")
-					return nil
-				}
-				fmt.Fprintln(cmd.ErrOrStderr(), "the shards are ready; this admin key is shown once:")
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), key)
-				return err
-			})
-		}),
-	}
-	addConfig(cmd)
-	cmd.Flags().String("cluster", "", "name of the cluster, the same for all its shards")
-	return cmd
-}
 
 // withStack calls do with the stack that a server would run.
 func withStack(ctx context.Context, cfg *config.Config, do func(*stack.Stack) error) error {
@@ -88,7 +43,8 @@ func newMigrate() *cobra.Command {
 		Use: "migrate", Short: "Bring the Postgres shards to this version's schema", Args: arguments(cobra.NoArgs),
 		Long: `Migrate brings each Postgres shard to the schema of this version. It needs a role that
 owns the tables and a DSN past any pooler. What only makes things faster is skipped where
-it would have to wait for long, and said.`,
+it would have to wait for long, and said. Once the databases are a cluster, what has
+changed in which shard is in the audit trail.`,
 		Example: `  gateway migrate -c gateway.yaml --plan    # prints what would run
   gateway migrate -c gateway.yaml --check   # fails if something would
   gateway migrate -c gateway.yaml`,
@@ -99,6 +55,7 @@ it would have to wait for long, and said.`,
 			m := postgres.Migration{LockTimeout: wait, Log: newLogger(cmd.ErrOrStderr(), cfg.Log)}
 			m.DeferBackfill, _ = cmd.Flags().GetBool("defer-backfill")
 			pending := false
+			var migrated []string
 			err := eachPostgres(cfg, func(name, dsn string) error {
 				if plan || check {
 					steps, err := m.Plan(ctx, dsn)
@@ -109,6 +66,9 @@ it would have to wait for long, and said.`,
 					return err
 				}
 				report, err := m.Run(ctx, dsn)
+				if len(report.Done) > 0 {
+					migrated = append(migrated, name)
+				}
 				for _, skipped := range report.Skipped {
 					fmt.Fprintf(cmd.ErrOrStderr(), "shard %s: skipped for now: %v\n", name, skipped)
 				}
@@ -120,6 +80,7 @@ it would have to wait for long, and said.`,
 			if err == nil && check && pending {
 				return errProblems
 			}
+			noteMigrated(ctx, cmd, cfg, migrated)
 			return err
 		}),
 	}
@@ -204,7 +165,9 @@ Bring the file to every gateway at once.`,
 			if err != nil {
 				return err
 			}
-			if err := withStack(ctx, cfg, func(s *stack.Stack) error { return note(ctx, s, control.KeyringRotated) }); err != nil {
+			if err := note(ctx, cfg, func(r *control.Records, by control.Actor) error {
+				return r.Note(ctx, by, control.KeyringRotated, "", "")
+			}); err != nil {
 				return err
 			}
 			return ring.Rotate()
@@ -212,22 +175,6 @@ Bring the file to every gateway at once.`,
 	}
 	cmd.AddCommand(create, rotate)
 	return cmd
-}
-
-// note leaves a record of what a command does that no gateway sees.
-func note(ctx context.Context, s *stack.Stack, kind control.NoteKind) error {
-	own, err := s.Tenant(control.Tenant)
-	if err != nil {
-		return err
-	}
-	by := control.Actor{APIKey: "local:?"}
-	if who, err := user.Current(); err == nil {
-		by.APIKey = "local:" + who.Username
-	}
-	if host, err := os.Hostname(); err == nil {
-		by.APIKey += "@" + host
-	}
-	return control.New(own, control.Options{}).Note(ctx, by, kind, "", "")
 }
 
 func newVerify() *cobra.Command {

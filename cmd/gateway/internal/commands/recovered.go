@@ -10,6 +10,7 @@ import (
 
 	"github.com/loomgate/loomgate/backends/postgres"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/control"
 )
 
 func newRecovered() *cobra.Command {
@@ -19,7 +20,10 @@ func newRecovered() *cobra.Command {
 standby: it may have forgotten fence tokens that it gave out, and would give them out
 again. The command raises every token and the epoch of its slots in the database itself.
 Run it before any gateway reaches the shard again. It does not bring back what is lost;
-gateway verify tells what is there.`,
+gateway verify tells what is there.
+
+It leaves a record of that first. If the shard that holds the records does not answer,
+nothing is changed unless --unrecorded is given.`,
 		Example: "  gateway shards recovered shard-b -c gateway.yaml --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withConfig(func(ctx context.Context, cmd *cobra.Command, cfg *config.Config) error {
@@ -29,6 +33,7 @@ gateway verify tells what is there.`,
 	}
 	addConfig(cmd)
 	cmd.Flags().Bool("yes", false, "raise every token of the shard: all who own executions there have to acquire again")
+	cmd.Flags().Bool("unrecorded", false, "leave no record of it in the databases")
 	cmd.Flags().Bool("unfenced", false, "also of executions that were never fenced, as far as the shard knows: they refuse unfenced resumes from then on")
 	return cmd
 }
@@ -42,6 +47,14 @@ func recoverShard(ctx context.Context, cmd *cobra.Command, cfg *config.Config, n
 		return &usageError{errors.New("a SQLite shard has no standby; one that is restored from a copy is not supported")}
 	case !yes:
 		return &usageError{fmt.Errorf("all who own executions on shard %q would have to acquire again: say --yes", name)}
+	}
+	if unrecorded, _ := cmd.Flags().GetBool("unrecorded"); !unrecorded {
+		err := note(ctx, cfg, func(r *control.Records, by control.Actor) error {
+			return r.NoteShard(ctx, by, control.ShardRecovered, name)
+		})
+		if err != nil {
+			return fmt.Errorf("nothing is changed: there can be no record of it (--unrecorded goes on without): %w", err)
+		}
 	}
 	unfenced, _ := cmd.Flags().GetBool("unfenced")
 	r, err := postgres.Recovered(ctx, cfg.Shards[i].DSN.Reveal(), unfenced)

@@ -55,7 +55,7 @@ databases, or in SQLite files where none is configured.
 
 Begin with "gateway serve": it makes four SQLite files under ./loomgate-data, a tenant
 and a key, and prints a curl line that works.`,
-		Version:       build.Read().String(),
+		Version:       fmt.Sprintf("%v, writes as %v", build.Read(), build.Writer),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -71,7 +71,7 @@ and a key, and prints a curl line that works.`,
 			root.AddCommand(c)
 		}
 	}
-	add("server", newServe(), newInit(), newMigrate(), newBackfill(), newCheck(), newConfig(), newKeyring())
+	add("server", newServe(), newInit(), newMigrate(), newBackfill(), newCheck(), newHealth(), newConfig(), newKeyring())
 	add("admin", newTenants(), newAPIKeys(), newShards(), newWhere(), newAudit())
 	add("data", newExecutions(), newImport(), newExport(), newRetention(), newVerify())
 	return root

@@ -47,14 +47,14 @@ func newShards() *cobra.Command {
 	status := &cobra.Command{
 		Use: "status", Short: "Ask each shard how it is; fails if one has a problem", Args: arguments(cobra.NoArgs),
 		Example: "  gateway shards status -o json",
-		RunE: show([]string{"name", "available", "latency", "slots", "moving", "ownership", "problem"}, func(s *pb.ShardStatus) []any {
+		RunE: show([]string{"name", "available", "latency", "slots", "moving", "ownership", "min writer", "problem"}, func(s *pb.ShardStatus) []any {
 			latency := s.GetLatency().AsDuration().Round(10 * time.Microsecond).String()
-			return []any{s.GetName(), s.GetAvailable(), latency, s.GetSlots(), s.GetMoving(), s.GetOwnershipVersion(), s.GetProblem()}
+			return []any{s.GetName(), s.GetAvailable(), latency, s.GetSlots(), s.GetMoving(), s.GetOwnershipVersion(), writerOf(s.GetMinWriter()), s.GetProblem()}
 		}, true),
 	}
 	addOutput(list)
 	addOutput(status)
-	cmd.AddCommand(list, status, newRecovered())
+	cmd.AddCommand(list, status, newRecovered(), newRequireWriter())
 	return cmd
 }
 
@@ -98,7 +98,7 @@ func newAudit() *cobra.Command {
 }
 
 func listActions(ctx context.Context, cmd *cobra.Command, admin pb.AdminServiceClient) error {
-	out, err := newOutput(cmd, "sequence", "at", "action", "by", "from", "tenant", "api key", "execution")
+	out, err := newOutput(cmd, "sequence", "at", "action", "by", "from", "tenant", "api key", "execution", "shard")
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func listActions(ctx context.Context, cmd *cobra.Command, admin pb.AdminServiceC
 			return err
 		}
 		for _, a := range res.GetActions() {
-			if err := out.row(a.GetSequence(), moment(a.GetAt()), a.GetKind(), a.GetBy(), a.GetFrom(), a.GetTenant(), a.GetApiKey(), a.GetExecution()); err != nil {
+			if err := out.row(a.GetSequence(), moment(a.GetAt()), a.GetKind(), a.GetBy(), a.GetFrom(), a.GetTenant(), a.GetApiKey(), a.GetExecution(), a.GetShard()); err != nil {
 				return err
 			}
 			after = a.GetSequence()

@@ -300,6 +300,9 @@ type Deadlines struct {
 	// Call is the deadline of a call whose client states none.
 	Call time.Duration `yaml:"call" default:"30s" range:"10ms..1h"`
 
+	// Request is how long a client may take to send a request.
+	Request time.Duration `yaml:"request" default:"1m" range:"1s..1h"`
+
 	// Drain is how long calls under way may go on after a signal to stop.
 	Drain time.Duration `yaml:"drain" default:"20s" range:"0s..1h"`
 }

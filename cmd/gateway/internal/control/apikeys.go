@@ -121,19 +121,30 @@ var errHasAdmin = errors.New("there is an admin key")
 // begin at once, one makes it.
 func (r *Records) Bootstrap(ctx context.Context, by Actor) (string, error) {
 	_, text, err := r.createAPIKey(ctx, by, Grant{AllTenants: true, Scopes: allScopes}, func(s *state) error {
-		var found error
-		s.keys.Scan(func(_ string, k *storedKey) bool {
-			if k.Scopes.Has(ScopeAdmin) && k.Usable(time.Now()) {
-				found = errHasAdmin
-			}
-			return found == nil
-		})
-		return found
+		if s.hasAdmin() {
+			return errHasAdmin
+		}
+		return nil
 	})
 	if errors.Is(err, errHasAdmin) {
 		return "", nil
 	}
 	return text, err
+}
+
+// HasAdmin reports whether there is a key that can administer. The error is an
+// [spi.UnavailableError].
+func (r *Records) HasAdmin() (bool, error) {
+	c, err := r.current()
+	return err == nil && c.hasAdmin(), err
+}
+
+func (s *state) hasAdmin() (found bool) {
+	s.keys.Scan(func(_ string, k *storedKey) bool {
+		found = k.Scopes.Has(ScopeAdmin) && k.Usable(time.Now())
+		return !found
+	})
+	return found
 }
 
 // RevokeAPIKey makes a key let nobody in any more. One that is revoked stays so. The error

@@ -19,6 +19,7 @@ type Action struct {
 	Grant    Grant          // of a key that was created
 
 	Execution spi.ExecutionID // that it is about; "" if it is about no one execution
+	Shard     string          // that it is about; "" if it is about no one shard
 }
 
 // A NoteKind is the kind of an action that changes nothing of the records.
@@ -34,6 +35,14 @@ func (r *Records) Note(ctx context.Context, by Actor, kind NoteKind, tenant spi.
 			return decision{}, &NotFoundError{"tenant", string(tenant)}
 		}
 		return decision{kind: string(kind), record: record{Tenant: tenant, Execution: execution}}, nil
+	})
+	return err
+}
+
+// NoteShard is [Records.Note] of an action that is about a shard.
+func (r *Records) NoteShard(ctx context.Context, by Actor, kind NoteKind, shard string) error {
+	_, err := r.change(ctx, by, func(*state) (decision, error) {
+		return decision{kind: string(kind), record: record{Shard: shard}}, nil
 	})
 	return err
 }
@@ -60,6 +69,7 @@ func (r *Records) Audit(ctx context.Context, after int64) iter.Seq2[Action, erro
 					Tenant:    rec.Tenant,
 					APIKey:    rec.APIKey,
 					Execution: rec.Execution,
+					Shard:     rec.Shard,
 					Grant:     Grant{rec.Tenants, rec.AllTenants, scopesOf(rec.Scopes), rec.ExpiresAt},
 				}, err) {
 					return

@@ -75,7 +75,7 @@ func TestLimitsAreForATenantThatIsThereAndNotNegative(t *testing.T) {
 func TestEveryKindThatThisBuildWritesIsKnownToIt(t *testing.T) {
 	r := gateway(t, newStore(t))
 	must(t, r.CreateTenant(t.Context(), admin, "acme"))
-	for _, kind := range []NoteKind{TenantKeyRotated, TenantShredded, ExecutionShredded, ConfigReloaded, KeyringRotated} {
+	for _, kind := range []NoteKind{TenantKeyRotated, TenantShredded, ExecutionShredded, ConfigReloaded, KeyringRotated, ShardRecovered, ShardMigrated} {
 		must(t, r.Note(t.Context(), admin, kind, "acme", ""))
 		if err := r.CreateTenant(t.Context(), admin, spi.TenantName(kind)); err != nil {
 			t.Errorf("after %s: %v", kind, err)

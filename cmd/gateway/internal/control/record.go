@@ -24,6 +24,9 @@ const (
 	ExecutionShredded NoteKind = "ExecutionShredded"
 	ConfigReloaded    NoteKind = "ConfigReloaded"
 	KeyringRotated    NoteKind = "KeyringRotated"
+	ShardRecovered    NoteKind = "ShardRecovered"
+	ShardMigrated     NoteKind = "ShardMigrated"
+	WriterRequired    NoteKind = "WriterRequired"
 )
 
 // version is the highest one of a payload that this build knows. A new field that may
@@ -39,6 +42,7 @@ type record struct {
 	Tenant    spi.TenantName  `json:"tenant,omitempty"`
 	APIKey    string          `json:"api_key,omitempty"` // the id
 	Execution spi.ExecutionID `json:"execution,omitempty"`
+	Shard     string          `json:"shard,omitempty"`
 	Restricts bool            `json:"restricts,omitempty"` // whoever does not know the kind refuses Tenant and APIKey
 
 	// Of an APIKeyCreated.

@@ -90,6 +90,9 @@ var folds = map[string]func(*state, *record, time.Time){
 	string(ExecutionShredded): nothing,
 	string(ConfigReloaded):    nothing,
 	string(KeyringRotated):    nothing,
+	string(WriterRequired):    nothing,
+	string(ShardRecovered):    nothing,
+	string(ShardMigrated):     nothing,
 }
 
 // nothing is what an action that is only noted changes.

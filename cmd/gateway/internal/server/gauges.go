@@ -31,6 +31,10 @@ const (
 
 func (s *server) sqlTracer(shard string) pgx.QueryTracer { return s.sql[shard] }
 
+func (s *server) watchBatches(shard string) telemetry.BatchWatcher {
+	return s.telemetry.NewBatches(shard, s.Config.Log)
+}
+
 // traceSQL makes what shows the shards' SQL.
 func (s *server) traceSQL() {
 	s.sql = map[string]*telemetry.SQL{}
@@ -59,7 +63,7 @@ func (s *server) observe() error {
 	g.recordsAge, errs[6] = meter.Float64ObservableGauge("loomgate.control.age", metric.WithUnit("s"),
 		metric.WithDescription("How old the copy of the tenants and keys is."))
 	g.ready, errs[7] = meter.Int64ObservableGauge("loomgate.ready",
-		metric.WithDescription("1 while calls can be authenticated, else 0."))
+		metric.WithDescription("1 while this gateway should get calls, else 0."))
 	g.draining, errs[8] = meter.Int64ObservableGauge("loomgate.draining",
 		metric.WithDescription("1 while the gateway lets calls end before it stops, else 0."))
 	if err := errors.Join(errs[:]...); err != nil {
@@ -90,7 +94,7 @@ func (s *server) look(o metric.Observer, g *gauges) {
 	if age, read := s.records.Age(); read {
 		o.ObserveFloat64(g.recordsAge, age.Seconds())
 	}
-	o.ObserveInt64(g.ready, one(s.records.Ready() == nil))
+	o.ObserveInt64(g.ready, one(s.unready() == ""))
 	o.ObserveInt64(g.draining, one(s.draining.Load()))
 }
 

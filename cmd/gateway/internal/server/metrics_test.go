@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -116,6 +118,42 @@ func (g *gateway) series() map[string]bool {
 		}
 	}
 	return all
+}
+
+func TestADrainIsSeenUntilTheLastCallHasEnded(t *testing.T) {
+	g := seen(t, nil, "deadlines: {drain: 1h}")
+	draining := func() float64 { return g.scrape()["loomgate_draining"].GetMetric()[0].GetGauge().GetValue() }
+	stream, err := pb.NewAppendStreamServiceClient(g.conn()).AppendStream(g.as())
+	if err != nil {
+		t.Fatal(err)
+	}
+	appended := func() {
+		t.Helper()
+		_ = stream.Send(&pb.AppendStreamRequest{Append: appendOne("e")}) // what is wrong, Recv tells
+		if res, err := stream.Recv(); err != nil || res.GetAppended() == nil {
+			t.Errorf("%v, %v", res, err)
+		}
+	}
+	appended()
+	if draining() != 0 {
+		t.Error("it drains before it is stopped")
+	}
+	g.stop()
+	for end := time.Now().Add(time.Minute); draining() != 1; {
+		if time.Now().After(end) {
+			t.Fatal("it never drains")
+		}
+	}
+	appended() // a call under way goes on
+	if draining() != 1 {
+		t.Error("it has ended the drain before the call")
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
 }
 
 func TestTheAdminPortIsForOperatorsAlone(t *testing.T) {

@@ -34,8 +34,10 @@ var migrated = pgtest.NewTemplate(postgres.Migrate)
 type gateway struct {
 	*testing.T
 	server.Addresses
-	key string
-	log *buffer
+	databases []pgtest.Database // of shard-0 and shard-1
+	key       string
+	log       *buffer
+	stop      context.CancelFunc // lets it drain and end
 }
 
 // A buffer is written by a server while it is read.
@@ -62,8 +64,10 @@ func seen(t *testing.T, spans sdktrace.SpanExporter, more string) *gateway {
 	t.Helper()
 	dir := t.TempDir()
 	text := "grpc: {listen: '127.0.0.1:0'}\nadmin: {listen: '127.0.0.1:0'}\ncrypto: {keyring_file: ring.json, secret_file: secret}\n" + more + "\nshards:\n"
+	var databases []pgtest.Database
 	for i := range 2 {
-		text += fmt.Sprintf("  - {name: shard-%d, dsn: %q}\n", i, migrated.Fresh(t, pgtest.ICU).DSN)
+		databases = append(databases, migrated.Fresh(t, pgtest.ICU))
+		text += fmt.Sprintf("  - {name: shard-%d, dsn: %q}\n", i, databases[i].DSN)
 	}
 	if _, err := crypto.CreateKeyring(filepath.Join(dir, "ring.json"), []byte("a secret for the keyring")); err != nil {
 		t.Fatal(err)
@@ -78,8 +82,9 @@ func seen(t *testing.T, spans sdktrace.SpanExporter, more string) *gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{T: t, log: &buffer{}, key: prepare(t, cfg)}
+	g := &gateway{T: t, databases: databases, log: &buffer{}, key: prepare(t, cfg)}
 	ctx, cancel := context.WithCancel(t.Context())
+	g.stop = cancel
 	serving := make(chan server.Addresses, 1)
 	ended := make(chan error, 1)
 	go func() {

@@ -90,6 +90,7 @@ type server struct {
 	sql       map[string]*telemetry.SQL // by shard
 	draining  atomic.Bool
 	up        sync.Map // by shard: whether it answered when it was last asked
+	asks      sync.Map // by shard: the lowest version that may write to it, when it was last asked
 
 	answers *untaken.Answers
 
@@ -119,7 +120,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	}
 	s.traceSQL()
 	if s.stack, err = stack.Open(ctx, stack.Options{
-		Config: s.Config, TracerProvider: s.telemetry.Traces, MeterProvider: s.telemetry.Meters, SQLTracer: s.sqlTracer,
+		Config: s.Config, TracerProvider: s.telemetry.Traces, MeterProvider: s.telemetry.Meters, SQLTracer: s.sqlTracer, Batches: s.watchBatches,
 	}); err != nil {
 		return fmt.Errorf("open the shards: %w", err)
 	}
@@ -157,6 +158,7 @@ func (s *server) build() error {
 	}
 	s.certificate = certificate
 	api := apiserver.New(s.callers.resolve, s.Log)
+	api.WatchAppends(s.calls.Append)
 	service := &admin.Service{
 		Records: s.records, Stack: s.stack, Admit: s.callers.admit, Limits: s.limits, Reload: s.reload,
 		Status: func(ctx context.Context, err error) error { return api.Status(ctx, err, true) },
@@ -164,8 +166,10 @@ func (s *server) build() error {
 	size := int(s.Config.Limits.MaxMessage)
 	s.answers = untaken.New(int64(s.Config.Limits.UntakenAnswers), s.Log)
 	options := append(s.answers.ServerOptions(),
-		grpc.ChainUnaryInterceptor(s.calls.Unary, s.deadline), grpc.ChainStreamInterceptor(s.calls.Stream, limitStream),
+		grpc.InTapHandle(s.receiving), grpc.ChainUnaryInterceptor(receivedUnary, s.calls.Unary, s.deadline),
+		grpc.ChainStreamInterceptor(receivedStream, s.calls.Stream, limitStream),
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxRecvMsgSize(size), grpc.MaxSendMsgSize(size),
+		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connectionWindow),
 		grpc.NumStreamWorkers(streamWorkers), grpc.ConnectionTimeout(headerTimeout),
 	)
 	if secure != nil {
@@ -185,7 +189,7 @@ func (s *server) build() error {
 	protocols.SetUnencryptedHTTP2(secure == nil)
 	s.http = &http.Server{
 		Handler: s.answers.Handler(http.MaxBytesHandler(allowOrigins(s.Config.HTTP.CORSOrigins, withCertificate(mux)), int64(size))), TLSConfig: secure, Protocols: protocols,
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: s.Config.Deadlines.Request, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ConnContext: untaken.ConnContext,
 		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 	}
@@ -197,6 +201,15 @@ const headerTimeout = 10 * time.Second
 
 // maxStreams is how many calls one connection may have under way.
 const maxStreams = 1024
+
+// How much of a call, and of a connection, may be on its way to here and not read yet. What
+// is sent on a stream that nobody reads, since its client takes no results, is memory: left
+// to itself, gRPC would let it grow to 16 MiB a stream. What a connection may send is credited
+// as it comes, and only has to suffice for a fast one over a long way.
+const (
+	streamWindow     = 1 << 20
+	connectionWindow = 16 << 20
+)
 
 // streamWorkers is how many goroutines are kept for calls, with the stacks that these
 // have grown. More calls at once have goroutines of their own.
@@ -344,16 +357,15 @@ func (s *server) close() error {
 	return s.stack.Close()
 }
 
-// ready tells whether this gateway can answer, and how each shard is. A shard that is
-// down does not make it unready: the others serve.
+// ready tells whether this gateway can answer, and how each shard is.
 func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	state := struct {
 		Ready   bool            `json:"ready"`
 		Problem string          `json:"problem,omitempty"`
 		Shards  map[string]bool `json:"shards"`
 	}{Ready: true, Shards: map[string]bool{}}
-	if s.records.Ready() != nil {
-		state.Ready, state.Problem = false, "the control records cannot be read"
+	if state.Problem = s.unready(); state.Problem != "" {
+		state.Ready = false
 	}
 	for _, shard := range s.stack.Shards {
 		state.Shards[shard.Name] = s.shardUp(shard.Name)

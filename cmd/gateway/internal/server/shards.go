@@ -42,7 +42,8 @@ func (s *server) watchShards(ctx context.Context) {
 func (s *server) watch(ctx context.Context, shard *stack.Shard, good bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
-	_, err := spi.GetOwnership(ctx, shard.Backend, spi.GetOwnershipRequest{})
+	own, err := spi.GetOwnership(ctx, shard.Backend, spi.GetOwnershipRequest{})
+	s.watchWriter(ctx, shard.Name, own)
 	state := healthpb.HealthCheckResponse_SERVING
 	if err != nil {
 		state = healthpb.HealthCheckResponse_NOT_SERVING
@@ -56,4 +57,36 @@ func (s *server) watch(ctx context.Context, shard *stack.Shard, good bool) bool 
 		s.Log.Info("a shard answers again", "shard", shard.Name)
 	}
 	return err == nil
+}
+
+// watchWriter lets the map follow what a shard asks of its writers, also where no call
+// has met that yet.
+func (s *server) watchWriter(ctx context.Context, shard string, said spi.GetOwnershipResponse) {
+	for _, own := range said.Shards {
+		if was, known := s.asks.Swap(shard, own.Identity.MinWriter); known && was == own.Identity.MinWriter {
+			continue
+		}
+		if err := s.stack.Cluster.Refresh(ctx); err != nil {
+			s.Log.Warn("the map cannot be read", "error", err)
+			s.asks.Delete(shard) // and is tried again
+		}
+		for _, refused := range s.stack.Cluster.Refused() {
+			if refused.Shard == shard {
+				s.Log.Error("a shard takes no writes from this gateway, which is too old", "shard", shard, "needs", refused.Needs, "have", refused.Have)
+			}
+		}
+	}
+}
+
+// unready returns why this gateway should get no calls, "" if it should. A shard that is
+// down is no reason, since the others serve, and no gateway can reach it; one that takes
+// no writes from here is: newer gateways can write to it.
+func (s *server) unready() string {
+	if s.records.Ready() != nil {
+		return "the control records cannot be read"
+	}
+	if err := s.stack.Refused(); err != nil {
+		return err.Error()
+	}
+	return ""
 }

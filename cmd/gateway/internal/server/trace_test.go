@@ -128,3 +128,43 @@ func TestASlowCallHasALineThatNamesItsLayers(t *testing.T) {
 		}
 	}
 }
+
+func TestASlowAppendOfAStreamHasALineThatNamesItsLayers(t *testing.T) {
+	g := seen(t, nil, "log: {slow_call: 1ns}")
+	ctx := g.as("traceparent", "00-"+traceID+"-"+parentID+"-00")
+	stream, err := pb.NewAppendStreamServiceClient(g.conn()).AppendStream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tag, expected := range []int64{0, 7} {
+		req := &pb.AppendRequest{Execution: "order-of-somebody", ExpectedHead: expected, Events: []*pb.Event{{Id: spi.NewEventID().String(), Kind: "Kindly"}}}
+		_ = stream.Send(&pb.AppendStreamRequest{Tag: uint64(tag), Append: req}) // what is wrong, Recv tells
+		if _, err := stream.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var lines []string
+	for l := range strings.Lines(g.log.String()) {
+		if strings.Contains(l, "a call was slow") {
+			lines = append(lines, l)
+		}
+	}
+	if len(lines) != 2 {
+		t.Fatalf("of two appends there are the lines %q", lines)
+	}
+	for i, outcome := range []string{"OK", "Aborted"} {
+		for _, want := range []string{
+			"method=loomgate.v1.AppendStreamService/AppendStream", "outcome=" + outcome, "took=", "slow=", "trace=" + traceID,
+			"layers.gateway=", "layers.sharded=", "layers.shard/shard-", "layers.sql/shard-",
+		} {
+			if !strings.Contains(lines[i], want) {
+				t.Errorf("the line has no %s: %q", want, lines[i])
+			}
+		}
+		for _, secret := range []string{"somebody", tenant, "Kindly", g.key} {
+			if strings.Contains(lines[i], secret) {
+				t.Errorf("the line has %q: %s", secret, lines[i])
+			}
+		}
+	}
+}

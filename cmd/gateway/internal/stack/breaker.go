@@ -60,7 +60,7 @@ func (b *breaker) begin() (end func(error), err error) {
 // isSilent reports whether an error is that of a database which does not answer. One that
 // says why it refuses does answer: a full disk still reads.
 func isSilent(err error) bool {
-	if err == nil || errors.Is(err, postgres.ErrDiskFull) || errors.Is(err, postgres.ErrReadOnly) {
+	if err == nil || errors.Is(err, postgres.ErrDiskFull) || errors.Is(err, postgres.ErrReadOnly) || errors.Is(err, postgres.ErrOldWriter) {
 		return false
 	}
 	return is[*spi.UnavailableError](err) || is[*spi.AmbiguousError](err) || errors.Is(err, context.DeadlineExceeded)

@@ -81,6 +81,7 @@ func TestAShardThatDoesNotAnswerIsLeftAloneAndTriedAgain(t *testing.T) {
 func TestOnlySilenceBreaks(t *testing.T) {
 	for name, refuse := range map[string]error{
 		"a full disk":         &spi.UnavailableError{Cause: postgres.ErrDiskFull},
+		"an old writer":       &spi.UnavailableError{Cause: postgres.ErrOldWriter},
 		"a read-only shard":   &spi.UnavailableError{Cause: postgres.ErrReadOnly},
 		"a conflict":          &spi.ConflictError{Execution: "e"},
 		"a stale map":         &spi.MisroutedError{},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loomgate/loomgate/backends/postgres"
 	"github.com/loomgate/loomgate/backends/sqlite"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/build"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
 	"github.com/loomgate/loomgate/decorators/coalescing"
 	"github.com/loomgate/loomgate/decorators/fair"
@@ -71,7 +72,7 @@ func (s *Shard) database(cfg config.Shard, o Options) opener {
 		}
 	}
 	return func(ctx context.Context) (*spi.Store, func(), error) {
-		var opts []postgres.Option
+		opts := []postgres.Option{postgres.WritesAs(build.Writer)}
 		if cfg.BehindPooler {
 			opts = append(opts, postgres.BehindPooler())
 		}
@@ -101,7 +102,11 @@ func openShard(cfg config.Shard, o Options) (*Shard, error) {
 func (s *Shard) compose(cfg config.Shard, o Options) (err error) {
 	s.store = s.Backend
 	if o.Config.Coalescing {
-		if s.coalescer, err = coalescing.New(s.store, coalescing.Options{Writers: writers}); err != nil {
+		gather := coalescing.Options{Writers: writers}
+		if o.Batches != nil {
+			gather.Watch = o.Batches(cfg.Name)
+		}
+		if s.coalescer, err = coalescing.New(s.store, gather); err != nil {
 			return err
 		}
 		s.store = s.coalescer.Store()

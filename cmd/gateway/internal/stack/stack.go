@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/loomgate/loomgate/backends/postgres"
+	"github.com/loomgate/loomgate/cmd/gateway/internal/build"
 	"github.com/loomgate/loomgate/cmd/gateway/internal/config"
 	"github.com/loomgate/loomgate/decorators/crypto"
 	"github.com/loomgate/loomgate/decorators/profiling"
@@ -28,6 +29,10 @@ type Options struct {
 
 	// SQLTracer returns what sees the SQL of a shard; nil: nobody.
 	SQLTracer func(shard string) pgx.QueryTracer
+
+	// Batches returns what sees the appends to a shard that are gathered, see
+	// [coalescing.Options]; nil: nobody.
+	Batches func(shard string) func(batch context.Context, callers []context.Context) (_ context.Context, end func())
 }
 
 func (o Options) profiling(name string) profiling.Options {
@@ -74,7 +79,7 @@ func open(ctx context.Context, o Options, awaitMissing bool) (_ *Stack, err erro
 		s.Shards = append(s.Shards, shard)
 		shards = append(shards, sharded.Shard{Name: shard.Name, Store: shard.store})
 	}
-	s.Cluster, err = sharded.Open(ctx, shards, sharded.Options{Placement: Placement(o.Config), AwaitMissing: awaitMissing})
+	s.Cluster, err = sharded.Open(ctx, shards, sharded.Options{Placement: Placement(o.Config), AwaitMissing: awaitMissing, Writer: build.Writer})
 	if err = errors.Join(err, s.unfit()); err != nil {
 		return nil, advise(err)
 	}
@@ -173,11 +178,21 @@ func Init(ctx context.Context, cfg *config.Config, cluster string) (err error) {
 	return sharded.Init(ctx, cluster, Placement(cfg), shards)
 }
 
-// Check returns why the shards of a configuration do not make one cluster, nil if they do.
+// Check returns why the shards of a configuration do not make one cluster, or do not take
+// writes from this version; nil if they do.
 func Check(ctx context.Context, cfg *config.Config) error {
 	s, err := open(ctx, Options{Config: cfg}, false)
 	if err != nil {
 		return err
 	}
-	return s.Close()
+	return errors.Join(s.Refused(), s.Close())
+}
+
+// Refused returns which shards take no writes from this version, nil if all do.
+func (s *Stack) Refused() error {
+	var errs []error
+	for _, refused := range s.Cluster.Refused() {
+		errs = append(errs, refused)
+	}
+	return errors.Join(errs...)
 }

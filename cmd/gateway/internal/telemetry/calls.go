@@ -62,7 +62,7 @@ func (c *Calls) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 }
 
 // Stream is the interceptor of gRPC's streams. What a stream does, the layers show; that
-// it lasts is no slowness.
+// it lasts is no slowness, but see [Calls.Append].
 func (c *Calls) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	call := c.begin(stream.Context(), "grpc", info.FullMethod)
 	defer func() { call.end(codeOf(err)) }()

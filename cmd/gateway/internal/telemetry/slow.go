@@ -1,13 +1,33 @@
 package telemetry
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/loomgate/loomgate/api"
 	"github.com/loomgate/loomgate/decorators/profiling"
 )
+
+// Append watches an append of a stream: that is slow by itself, however long its stream
+// lasts.
+func (c *Calls) Append(ctx context.Context) (context.Context, func(error)) {
+	stream, ok := ctx.Value(callKey{}).(*call)
+	if !ok || c.slow == 0 {
+		return ctx, func(error) {}
+	}
+	one := &call{Calls: c, ctx: ctx, started: time.Now(), method: stream.method}
+	ctx = one.collectTimes()
+	return ctx, func(err error) {
+		code := codes.OK
+		if err != nil {
+			code = api.ErrorStatus(err, api.Audience{}).Code()
+		}
+		one.logSlow(time.Since(one.started), code)
+	}
+}
 
 // logSlow gives a call that was slow its line.
 func (c *call) logSlow(took time.Duration, code codes.Code) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"connectrpc.com/connect/v2"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -109,5 +111,38 @@ func TestNothingIsTracedUnlessAnEndpointIsGiven(t *testing.T) {
 	}
 	if err := telemetry.Shutdown(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestABatchIsTracedIfOneOfItsCallersIs(t *testing.T) {
+	exporter := tracetest.NewInMemoryExporter()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter), sdktrace.WithSampler(sampler(0)))
+	watch := (&Telemetry{Traces: provider}).NewBatches("a", config.Log{})
+	caller := func(id byte, flags trace.TraceFlags) context.Context {
+		return trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{15: id}, SpanID: trace.SpanID{7: id}, TraceFlags: flags}))
+	}
+	for _, c := range []struct {
+		callers []context.Context
+		links   int // 0: there is no span
+	}{
+		{[]context.Context{caller(1, 0), caller(2, trace.FlagsSampled), caller(3, trace.FlagsSampled)}, 2},
+		{[]context.Context{caller(1, 0), t.Context()}, 0},
+		{[]context.Context{t.Context()}, 0},
+	} {
+		ctx, end := watch(t.Context(), c.callers)
+		_, sql := provider.Tracer("").Start(ctx, "sql")
+		sql.End()
+		end()
+		spans := exporter.GetSpans()
+		exporter.Reset()
+		if c.links == 0 && len(spans) > 0 {
+			t.Errorf("of callers that are not traced there are %v", spans)
+		}
+		if c.links > 0 && (len(spans) != 2 || len(spans[1].Links) != c.links || spans[0].Parent.SpanID() != spans[1].SpanContext.SpanID()) {
+			t.Errorf("there are %v", spans)
+		}
+	}
+	if (&Telemetry{}).NewBatches("a", config.Log{}) != nil {
+		t.Error("somebody looks where nobody is")
 	}
 }

@@ -17,8 +17,9 @@ import (
 // newTraces returns what makes spans, nil where nobody takes them.
 func newTraces(ctx context.Context, o Options) (*sdktrace.TracerProvider, error) {
 	self := sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "loomgate"), attribute.String("service.version", version())))
+	limits := sdktrace.WithRawSpanLimits(spanLimits())
 	if o.Spans != nil {
-		return sdktrace.NewTracerProvider(self, sdktrace.WithSyncer(o.Spans)), nil
+		return sdktrace.NewTracerProvider(self, limits, sdktrace.WithSyncer(o.Spans)), nil
 	}
 	traces := o.Config.Traces
 	if !traces.Enabled() {
@@ -28,8 +29,12 @@ func newTraces(ctx context.Context, o Options) (*sdktrace.TracerProvider, error)
 	if err != nil {
 		return nil, err
 	}
-	sampler := sdktrace.ParentBased(sdktrace.TraceIDRatioBased(traces.SampleRatio))
-	return sdktrace.NewTracerProvider(self, sdktrace.WithSampler(sampler), sdktrace.WithBatcher(exporter)), nil
+	return sdktrace.NewTracerProvider(self, limits, sdktrace.WithSampler(sampler(traces.SampleRatio)), sdktrace.WithBatcher(exporter)), nil
+}
+
+// sampler takes that share of the traces that begin here, and those that callers take.
+func sampler(ratio float64) sdktrace.Sampler {
+	return sdktrace.ParentBased(linked{sdktrace.TraceIDRatioBased(ratio)})
 }
 
 // A header is the trace context that a call brings, whichever way it came in.
