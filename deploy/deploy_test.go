@@ -16,11 +16,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/coreos/go-systemd/v22/unit"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -157,10 +159,25 @@ func checkPod(t *testing.T, what string, pod corev1.PodSpec, configs, secrets ma
 		t.Errorf("%s may run as root", what)
 	}
 	for _, c := range append(pod.InitContainers, pod.Containers...) {
+		var config string // the folder that the ConfigMap is in
 		for _, m := range c.VolumeMounts {
 			if !volumes[m.Name] {
 				t.Errorf("%s, container %s mounts %q, which is no volume", what, c.Name, m.Name)
 			}
+			if m.SubPath != "" {
+				t.Errorf("%s, container %s mounts a file of %q, which Kubernetes does not update", what, c.Name, m.Name)
+			}
+			for _, other := range c.VolumeMounts {
+				if strings.HasPrefix(m.MountPath, other.MountPath+"/") {
+					t.Errorf("%s, container %s mounts %q within %q, which cannot be written to", what, c.Name, m.Name, other.Name)
+				}
+			}
+			if m.Name == "config" {
+				config = m.MountPath
+			}
+		}
+		if i := slices.Index(c.Args, "-c"); i < 0 || c.Args[i+1] != config+"/gateway.yaml" {
+			t.Errorf("%s, container %s is told %q and has its configuration in %s", what, c.Name, c.Args, config)
 		}
 		s := c.SecurityContext
 		if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || len(s.Capabilities.Drop) == 0 {
@@ -251,6 +268,17 @@ func TestTheComposeFileLoadsAndItsServicesDependOnWhatThereIs(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	for _, name := range []string{"gateway-1", "gateway-2"} {
+		s, err := project.GetService(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := s.Environment["LOOMGATE_CONFIG"]
+		mounted := func(v types.ServiceVolumeConfig) bool { return at != nil && v.Target == *at }
+		if s.HealthCheck == nil || !slices.Equal(s.HealthCheck.Test, []string{"CMD", "/gateway", "health"}) || !slices.ContainsFunc(s.Volumes, mounted) {
+			t.Errorf("%s is not asked whether it serves, or with another configuration", name)
+		}
+	}
 }
 
 func TestTheUnitGivesUpWhatItDoesNotNeed(t *testing.T) {
@@ -288,7 +316,7 @@ func TestTheImageHoldsTheBinaryAloneAndDoesNotRunAsRoot(t *testing.T) {
 	if !ok || strings.Contains(last, "FROM ") {
 		t.Error("the last stage is not from scratch")
 	}
-	for _, want := range []string{"USER 65532:65532\n", `ENTRYPOINT ["/gateway"]`, "ca-certificates.crt"} {
+	for _, want := range []string{"USER 65532:65532\n", `ENTRYPOINT ["/gateway"]`, "ca-certificates.crt", `CMD ["/gateway", "health"]`} {
 		if !strings.Contains(last, want) {
 			t.Errorf("the last stage has no %q", want)
 		}
