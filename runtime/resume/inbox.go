@@ -77,8 +77,14 @@ func (s *State) message(waits []events.Wait) (*events.Message, *events.Wait) {
 // Receive consumes the oldest message of a channel, or returns nil. An execution
 // that is to wait for one parks instead.
 func (r *Run) Receive(ctx context.Context, channel string) (message *events.Message, err error) {
+	waits := []events.Wait{{Reason: events.ReasonMessage, Channel: channel}}
+	if found, _ := r.state.message(waits); found == nil { // as far as the run knows
+		if err := r.catchUp(ctx); err != nil {
+			return nil, err
+		}
+	}
 	err = r.append(ctx, func() ([]spi.Event, error) {
-		found, _ := r.state.message([]events.Wait{{Reason: events.ReasonMessage, Channel: channel}})
+		found, _ := r.state.message(waits)
 		if found == nil {
 			return nil, errEmpty
 		}

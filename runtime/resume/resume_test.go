@@ -244,3 +244,24 @@ func TestAMessageThatIsThereAlreadyIsTakenByThePark(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestARunReceivesWhatHasComeWhileItRan(t *testing.T) {
+	s := newStage(t, spi.AllCaps)
+	run, err := s.resumer.Start(t.Context(), id, events.Started{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body := range 2 {
+		if _, err := s.resumer.Deliver(t.Context(), id, spi.NewEventID(), "paid", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"0", "1"} {
+		if message, err := run.Receive(t.Context(), "paid"); err != nil || message == nil || string(message.Body) != want {
+			t.Errorf("%+v, %v", message, err)
+		}
+	}
+	if message, err := run.Receive(t.Context(), "paid"); err != nil || message != nil {
+		t.Errorf("a third one: %+v, %v", message, err)
+	}
+}

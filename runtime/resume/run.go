@@ -180,20 +180,24 @@ func (r *Run) append(ctx context.Context, build func() ([]spi.Event, error)) err
 // catchUp takes in what others have appended, unless it means that the execution is
 // theirs.
 func (r *Run) catchUp(ctx context.Context) error {
-	tail, err := spi.Read(ctx, r.resumer.store, spi.ReadRequest{Execution: r.state.Execution, After: r.state.Head, Limit: foldPage})
-	if err != nil {
-		return err
-	}
-	for i := range tail.Events {
-		e := &tail.Events[i]
-		if e.Answering() || e.Fence > r.token {
-			return &SupersededError{r.state.Execution, e.Sequence}
-		}
-		if err := r.state.apply(e); err != nil {
+	for {
+		tail, err := spi.Read(ctx, r.resumer.store, spi.ReadRequest{Execution: r.state.Execution, After: r.state.Head, Limit: foldPage})
+		if err != nil {
 			return err
 		}
+		for i := range tail.Events {
+			e := &tail.Events[i]
+			if e.Answering() || e.Fence > r.token {
+				return &SupersededError{r.state.Execution, e.Sequence}
+			}
+			if err := r.state.apply(e); err != nil {
+				return err
+			}
+		}
+		if !tail.More {
+			return nil
+		}
 	}
-	return nil
 }
 
 // write appends at the state's head and takes the events into the state. since is

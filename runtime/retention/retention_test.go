@@ -146,6 +146,100 @@ func TestWhatIsArchivedIsWholeBeforeItIsDeleted(t *testing.T) {
 	}
 }
 
+func TestATruncatedLogKeepsWhatItsStateRestsOn(t *testing.T) {
+	store := newStore(t)
+	resumer := resume.New(store)
+	const id = "order-1"
+	run, err := resumer.Start(t.Context(), id, events.Started{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	consumed, waiting := spi.NewEventID(), spi.NewEventID()
+	for _, message := range []spi.EventID{consumed, waiting} {
+		if _, err := resumer.Deliver(t.Context(), id, message, "paid", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if message, err := run.Receive(t.Context(), "paid"); err != nil || message.ID != consumed.String() {
+		t.Fatal(message, err)
+	}
+	for range 5 {
+		if err := run.Append(t.Context(), spi.Event{ID: spi.NewEventID(), Kind: "Noted"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if parked, err := run.Park(t.Context(), events.Wait{ID: "w", Reason: events.ReasonExternal}); err != nil || !parked {
+		t.Fatal(parked, err)
+	}
+	write(t, store, "running", t0, spi.KindExecutionStarted)
+	before := run.State()
+	everything := retention.Policy{Truncate: func(s *resume.State) int64 { return s.Head + 1 }}
+	dry := everything
+	dry.DryRun = true
+	if r := apply(t, store, dry); r.Truncated != 1 || len(kinds(t, store, id)) != 10 {
+		t.Errorf("a dry run: %+v, and %v are left", r, kinds(t, store, id))
+	}
+	if r := apply(t, store, everything); r.Truncated != 1 {
+		t.Errorf("%+v", r)
+	}
+	if got, want := kinds(t, store, id), []string{spi.KindExecutionStarted, spi.KindMessageReceived, spi.KindExecutionSuspended}; !slices.Equal(got, want) {
+		t.Errorf("%v are left", got)
+	}
+	after, err := resumer.Fold(t.Context(), id)
+	if err != nil || after.Head != before.Head || after.Status != resume.Parked || after.Park.Sequence != before.Park.Sequence ||
+		len(after.Inbox) != 1 || after.Inbox[0].ID != waiting.String() {
+		t.Errorf("the state is %+v, %v", after, err)
+	}
+	if r := apply(t, store, everything); r.Truncated != 0 {
+		t.Errorf("again: %+v", r)
+	}
+}
+
+func kinds(t *testing.T, store *spi.Store, id spi.ExecutionID) (all []string) {
+	t.Helper()
+	log, err := spi.Read(t.Context(), store, spi.ReadRequest{Execution: id, Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range log.Events {
+		all = append(all, e.Kind)
+	}
+	return all
+}
+
+func TestDeletionsAreForgottenWhenNoWriterOfTheLogCanBeLeft(t *testing.T) {
+	now := t0
+	store, err := memory.New(memory.WithClock(func() time.Time { return now }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove := func(id spi.ExecutionID) {
+		t.Helper()
+		write(t, store, id, t0, spi.KindExecutionStarted)
+		head, err := spi.Head(t.Context(), store, spi.HeadRequest{Execution: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := spi.DeleteExecution(t.Context(), store, spi.DeleteExecutionRequest{Execution: id, Incarnation: head.Incarnation}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove("early")
+	now = now.Add(20 * time.Hour)
+	remove("late")
+	now = now.Add(10 * time.Hour)
+	sweep := retention.Policy{SweepAfter: 24 * time.Hour, DryRun: true}
+	if r := apply(t, store, sweep); r.Swept != 0 {
+		t.Errorf("a dry run: %+v", r)
+	}
+	sweep.DryRun = false
+	for _, want := range []int{1, 0} {
+		if r := apply(t, store, sweep); r.Swept != want {
+			t.Errorf("%+v, and not %d", r, want)
+		}
+	}
+}
+
 // prunable makes branch refs, of which every other points at nothing.
 func prunable(tb testing.TB, store *spi.Store, n int) {
 	tb.Helper()

@@ -3,6 +3,7 @@ package timers_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -328,5 +329,83 @@ func TestOneNodePollsAtATime(t *testing.T) {
 	s.poll(service, time.Hour)
 	if len(s.woken) != 1 {
 		t.Error("the lease has ended, and nothing was polled")
+	}
+}
+
+// deferred delivers a message to a parked execution while a rival keeps acquiring it.
+func (s *stage) deferred(service *timers.Service) (*resume.Run, error) {
+	s.Helper()
+	s.park(events.Wait{ID: "payment", Reason: events.ReasonMessage, Channel: "paid"})
+	s.rival()
+	run, err := service.Deliver(s.Context(), id, spi.NewEventID(), "paid", 12)
+	s.before = func(string) {}
+	return run, err
+}
+
+func TestAMessageWhoseWakeIsContendedIsDeliveredByARedriveRow(t *testing.T) {
+	s := newStage(t)
+	service := s.service(true)
+	service.Register(service.Inbox)
+	if run, err := s.deferred(service); run != nil || err != nil {
+		t.Fatal(run, err)
+	}
+	s.wantRows(1)
+	s.poll(service, time.Minute)
+	if len(s.woken) != 1 || s.woken[0].State().Answer == nil || len(s.woken[0].State().Inbox) != 0 {
+		t.Fatalf("woken: %+v; told %v", s.woken, s.errs)
+	}
+	s.wantRows(0)
+	if outcome, err := service.Inbox(t.Context(), id); outcome != timers.Noop || err != nil {
+		t.Errorf("of a message that is consumed: %v, %v", outcome, err)
+	}
+}
+
+func TestAMessageWhoseWakeIsContendedIsAnErrorWithRedriveOff(t *testing.T) {
+	s := newStage(t)
+	if _, err := s.deferred(s.service(false)); err == nil {
+		t.Error("no error")
+	} else if _, contended := errors.AsType[*resume.ContendedError](err); !contended {
+		t.Error(err)
+	}
+	s.wantRows(0)
+}
+
+func TestOfTooManyWakesThatArePutOffTheSoonestIsForgottenAndNoneIsLost(t *testing.T) {
+	const n = 1024 + 1
+	s := newStage(t)
+	at := s.now.Add(time.Minute)
+	for i := range n { // rows of executions that run: their parks are still to come
+		run := spi.ExecutionID(fmt.Sprintf("order-%04d", i))
+		if _, err := s.resumer.Start(t.Context(), run, events.Started{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := spi.ScheduleTimer(t.Context(), s.store, spi.ScheduleTimerRequest{Timer: spi.Timer{Execution: run, WakeAt: at}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	service, err := timers.New(s.resumer, timers.Config{
+		Holder: "node", Limit: n, Now: func() time.Time { return s.now },
+		Backoff: timers.Backoff{Random: func() float64 { return 0.5 }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := func() (n int) {
+		s.calls = nil
+		s.poll(service, 0)
+		for _, method := range s.calls {
+			if method == "Head" || method == "Read" {
+				n++
+			}
+		}
+		return n
+	}
+	s.now = at
+	first := looks()
+	if again := looks(); first < n || again == 0 || again > 10 {
+		t.Errorf("of %d wakes, %d looks at the logs at once and %d afterwards", n, first, again)
+	}
+	if due, err := spi.DueTimers(t.Context(), s.store, spi.DueTimersRequest{Limit: 2 * n}); err != nil || len(due.Timers) != n {
+		t.Errorf("%d rows are left (%v)", len(due.Timers), err)
 	}
 }
