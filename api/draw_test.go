@@ -54,9 +54,15 @@ func fill(t *rapid.T, v reflect.Value) {
 		return
 	case *spi.DueTimersResponse:
 		fillFields(t, v)
-		for i := range p.Missing {
-			p.Missing[i] = "unnamed"
-		}
+		unname(p.Missing)
+		return
+	case *spi.ListExecutionsResponse:
+		fillFields(t, v)
+		unname(p.Missing)
+		return
+	case *spi.ListRefsResponse:
+		fillFields(t, v)
+		unname(p.Missing)
 		return
 	}
 	switch v.Kind() {
@@ -87,6 +93,13 @@ func fill(t *rapid.T, v reflect.Value) {
 		}
 	default:
 		t.Fatalf("nobody can draw a %s", v.Type())
+	}
+}
+
+// unname leaves of shards how many they are.
+func unname(shards []string) {
+	for i := range shards {
+		shards[i] = "unnamed"
 	}
 }
 

@@ -91,18 +91,19 @@ var ListExecutions = &Method[spi.ListExecutionsRequest, spi.ListExecutionsRespon
 	Path: pb.EventService_ListExecutions_FullMethodName,
 	Call: spi.ListExecutions,
 	EncodeRequest: func(r spi.ListExecutionsRequest) *pb.ListExecutionsRequest {
-		return &pb.ListExecutionsRequest{Prefix: r.Prefix, After: r.After, Limit: int32(r.Limit)}
+		return &pb.ListExecutionsRequest{Prefix: r.Prefix, After: r.After, Limit: int32(r.Limit), AllowPartial: r.AllowPartial}
 	},
 	DecodeRequest: func(m *pb.ListExecutionsRequest) (spi.ListExecutionsRequest, error) {
-		return spi.ListExecutionsRequest{Prefix: m.GetPrefix(), After: m.GetAfter(), Limit: int(m.GetLimit())}, nil
+		return spi.ListExecutionsRequest{Prefix: m.GetPrefix(), After: m.GetAfter(), Limit: int(m.GetLimit()), AllowPartial: m.GetAllowPartial()}, nil
 	},
 	EncodeResponse: func(r spi.ListExecutionsResponse) *pb.ListExecutionsResponse {
 		ids := each(r.Executions, func(id spi.ExecutionID) string { return string(id) })
-		return &pb.ListExecutionsResponse{Executions: ids, Next: r.Next}
+		return &pb.ListExecutionsResponse{Executions: ids, Next: r.Next, Missing: int32(len(r.Missing))}
 	},
 	DecodeResponse: func(m *pb.ListExecutionsResponse) (spi.ListExecutionsResponse, error) {
 		ids := each(m.GetExecutions(), func(id string) spi.ExecutionID { return spi.ExecutionID(id) })
-		return spi.ListExecutionsResponse{Executions: ids, Next: m.GetNext()}, nil
+		missing, err := decodeMissing(m.GetMissing())
+		return spi.ListExecutionsResponse{Executions: ids, Next: m.GetNext(), Missing: missing}, err
 	},
 }
 

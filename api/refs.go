@@ -82,16 +82,17 @@ var ListRefs = &Method[spi.ListRefsRequest, spi.ListRefsResponse, pb.ListRefsReq
 	Path: pb.RefService_ListRefs_FullMethodName,
 	Call: spi.ListRefs,
 	EncodeRequest: func(r spi.ListRefsRequest) *pb.ListRefsRequest {
-		return &pb.ListRefsRequest{Prefix: r.Prefix, After: r.After, Limit: int32(r.Limit)}
+		return &pb.ListRefsRequest{Prefix: r.Prefix, After: r.After, Limit: int32(r.Limit), AllowPartial: r.AllowPartial}
 	},
 	DecodeRequest: func(m *pb.ListRefsRequest) (spi.ListRefsRequest, error) {
-		return spi.ListRefsRequest{Prefix: m.GetPrefix(), After: m.GetAfter(), Limit: int(m.GetLimit())}, nil
+		return spi.ListRefsRequest{Prefix: m.GetPrefix(), After: m.GetAfter(), Limit: int(m.GetLimit()), AllowPartial: m.GetAllowPartial()}, nil
 	},
 	EncodeResponse: func(r spi.ListRefsResponse) *pb.ListRefsResponse {
-		return &pb.ListRefsResponse{Refs: each(r.Refs, encodeRef), Next: r.Next}
+		return &pb.ListRefsResponse{Refs: each(r.Refs, encodeRef), Next: r.Next, Missing: int32(len(r.Missing))}
 	},
 	DecodeResponse: func(m *pb.ListRefsResponse) (spi.ListRefsResponse, error) {
-		return spi.ListRefsResponse{Refs: each(m.GetRefs(), decodeRef), Next: m.GetNext()}, nil
+		missing, err := decodeMissing(m.GetMissing())
+		return spi.ListRefsResponse{Refs: each(m.GetRefs(), decodeRef), Next: m.GetNext(), Missing: missing}, err
 	},
 }
 

@@ -54,6 +54,17 @@ var ScheduleTimer = &Method[spi.ScheduleTimerRequest, spi.ScheduleTimerResponse,
 // operators only.
 const unnamedShard = "unnamed"
 
+// decodeMissing returns so many shards.
+func decodeMissing(n int32) (missing []string, err error) {
+	if n < 0 || n > spi.HashSlots {
+		return nil, invalid("missing", "is no number of shards")
+	}
+	for range n {
+		missing = append(missing, unnamedShard)
+	}
+	return missing, nil
+}
+
 // DueTimers carries [spi.DueTimers].
 var DueTimers = &Method[spi.DueTimersRequest, spi.DueTimersResponse, pb.DueTimersRequest, pb.DueTimersResponse]{
 	Path: pb.TimerService_DueTimers_FullMethodName,
@@ -76,18 +87,12 @@ var DueTimers = &Method[spi.DueTimersRequest, spi.DueTimersResponse, pb.DueTimer
 		if !ok {
 			return spi.DueTimersResponse{}, invalid("now", noTime)
 		}
-		if m.GetMissing() < 0 || m.GetMissing() > spi.MaxLimit {
-			return spi.DueTimersResponse{}, invalid("missing", "is no number of shards")
-		}
-		timers, err := eachOf(m.GetTimers(), decodeTimer)
+		missing, err := decodeMissing(m.GetMissing())
 		if err != nil {
 			return spi.DueTimersResponse{}, err
 		}
-		r := spi.DueTimersResponse{Now: now, Timers: timers}
-		for range m.GetMissing() {
-			r.Missing = append(r.Missing, unnamedShard)
-		}
-		return r, nil
+		timers, err := eachOf(m.GetTimers(), decodeTimer)
+		return spi.DueTimersResponse{Now: now, Timers: timers, Missing: missing}, err
 	},
 }
 

@@ -223,6 +223,12 @@ type (
 		// caller has; the receipt then leaves them out. A layer over several shards
 		// does not pass it on.
 		KnownOwnership int64
+
+		// AllowPartial lets a layer over several shards leave out those that do not
+		// answer, which it names in Missing; it does not pass it on. Whoever goes on
+		// from the cursor of a page that is missing something misses for good what
+		// the shard has before it: list again from the start when it answers.
+		AllowPartial bool
 	}
 
 	// A ListExecutionsResponse is a page of ids.
@@ -230,6 +236,7 @@ type (
 		Executions []ExecutionID
 		Next       string // the cursor to go on with; "" at the end
 		Receipt    Receipt
+		Missing    []string // shards that are left out, of a caller who allows it
 	}
 
 	// An AcquireFenceRequest names an execution.

@@ -98,6 +98,7 @@ type (
 		After          string // the cursor: any well-formed string
 		Limit          int    // 1 to MaxLimit
 		KnownOwnership int64  // as of a ListExecutionsRequest
+		AllowPartial   bool   // as of a ListExecutionsRequest
 	}
 
 	// A ListRefsResponse is a page of refs.
@@ -105,6 +106,7 @@ type (
 		Refs    []Ref
 		Next    string // the cursor to go on with; "" at the end
 		Receipt Receipt
+		Missing []string // shards that are left out, of a caller who allows it
 	}
 
 	// A PromoteRefRequest says where a name is to point from now on.

@@ -26,8 +26,8 @@ func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor)
 // several stores could not be merged.
 func Versions() map[Group]Version {
 	return map[Group]Version{
-		Events:    {2, 0},
-		Refs:      {2, 0},
+		Events:    {2, 1},
+		Refs:      {2, 1},
 		Timers:    {1, 0},
 		Leases:    {1, 0},
 		DataKeys:  {1, 0},

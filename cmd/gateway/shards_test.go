@@ -147,7 +147,14 @@ func TestADeadShardDegradesTheGatewayAndComesBackByItself(t *testing.T) {
 				t.Errorf("%s: a tenant reads %s", name, answer)
 			}
 		}
+		status, answer := p.post("EventService/ListExecutions", "demo", `{"limit":10,"allowPartial":true}`)
+		if status != http.StatusOK || !strings.Contains(answer, `"missing":1`) || !strings.Contains(answer, quoted(c.onOther)) || strings.Contains(answer, "shard-") {
+			t.Errorf("%s: a page that may be partial: %d %s", name, status, answer)
+		}
 		p.until("the shard is seen to be dead", func() bool { s := p.readyShards(); return !s["shard-a"] && s["shard-b"] })
+	}
+	if out, errOut, code := gateway(t, tenants.client("executions", "list", "--partial")...); code != 5 || !strings.Contains(out, c.onOther) || !strings.Contains(errOut, "1 shards did not answer") {
+		t.Errorf("a list that may be partial exits with %d: %s%s", code, out, errOut)
 	}
 	if out, _, code := gateway(t, ran.client("shards", "status")...); code != 6 || !strings.Contains(out, "shard-a") {
 		t.Errorf("shards status exits with %d:\n%s", code, out)

@@ -92,16 +92,16 @@ func byOwner(keys []spi.DataKey) (owners [][]spi.DataKey) {
 }
 
 func (s *sharded) ListExecutions(ctx context.Context, req spi.ListExecutionsRequest) (spi.ListExecutionsResponse, error) {
-	p, err := page(ctx, s, executions(req.Prefix), req.After, req.Limit)
-	return spi.ListExecutionsResponse{Executions: p.Items, Next: p.Next, Receipt: p.Receipt}, err
+	p, missing, err := pageOf(ctx, s, executions(req.Prefix), req.After, req.Limit, req.AllowPartial)
+	return spi.ListExecutionsResponse{Executions: p.Items, Next: p.Next, Receipt: p.Receipt, Missing: missing}, err
 }
 
 func (s *sharded) ListRefs(ctx context.Context, req spi.ListRefsRequest) (spi.ListRefsResponse, error) {
-	p, err := page(ctx, s, refs(req.Prefix), req.After, req.Limit)
-	return spi.ListRefsResponse{Refs: p.Items, Next: p.Next, Receipt: p.Receipt}, err
+	p, missing, err := pageOf(ctx, s, refs(req.Prefix), req.After, req.Limit, req.AllowPartial)
+	return spi.ListRefsResponse{Refs: p.Items, Next: p.Next, Receipt: p.Receipt, Missing: missing}, err
 }
 
 func (s *sharded) ListDataKeys(ctx context.Context, req spi.ListDataKeysRequest) (spi.ListDataKeysResponse, error) {
-	p, err := page(ctx, s, dataKeys(req.Prefix), req.After, req.Limit)
+	p, err := page(ctx, s, dataKeys(req.Prefix), req.After, req.Limit, nil)
 	return spi.ListDataKeysResponse{Keys: slices.Concat(p.Items...), Next: p.Next, Receipt: p.Receipt}, err
 }

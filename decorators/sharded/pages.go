@@ -26,11 +26,17 @@ type listing[T any] struct {
 	ask func(ctx context.Context, shard *spi.Store, after string, limit int, known int64) (merge.Chunk[T], error)
 }
 
-// merged returns the merge of a listing of all shards, by the map as it is now.
-func merged[T any](s *sharded, l listing[T]) merge.Merge[T] {
+// merged returns the merge of a listing of all shards but some, by the map as it is now.
+func merged[T any](s *sharded, l listing[T], without []int) merge.Merge[T] {
 	t := s.table.Load()
 	m := merge.Merge[T]{Key: l.key, Want: t.want}
+	if len(without) > 0 {
+		m.Want = t.listedWithout(without)
+	}
 	for i := range s.shards {
+		if slices.Contains(without, i) {
+			continue
+		}
 		m.Sources = append(m.Sources, merge.Paged(t.shards[i].name, l.key, func(ctx context.Context, after string, limit int) (merge.Chunk[T], error) {
 			return within(ctx, s.timeout, func(ctx context.Context) (merge.Chunk[T], error) {
 				return chunk(ctx, s, l, i, t.want, after, limit)
@@ -91,10 +97,59 @@ func (s *sharded) vouch(ctx context.Context, t *table, i int, receipt spi.Receip
 	return t, r, nil
 }
 
-// page returns a page of a listing.
-func page[T any](ctx context.Context, s *sharded, l listing[T], after string, limit int) (merge.Page[T], error) {
+// pageOf returns a page of a listing; where the caller allows it, of the shards that
+// answer, with the names of the others.
+func pageOf[T any](ctx context.Context, s *sharded, l listing[T], after string, limit int, allowPartial bool) (p merge.Page[T], missing []string, err error) {
+	var without []int
+	for {
+		p, err = page(ctx, s, l, after, limit, without)
+		i := s.silent(ctx, err)
+		if !allowPartial || i == nobody || len(without)+1 == len(s.shards) {
+			break
+		}
+		without = append(without, i)
+	}
+	if err != nil {
+		return p, nil, err
+	}
+	slices.Sort(without)
+	for _, i := range without {
+		missing = append(missing, s.table.Load().shards[i].name)
+	}
+	return p, missing, nil
+}
+
+// silent returns the shard that has failed a page because it does not answer; nobody if
+// the page failed for another reason, or the caller has no time left.
+func (s *sharded) silent(ctx context.Context, err error) int {
+	failed, ok := errors.AsType[*spi.ShardError](err)
+	_, unavailable := errors.AsType[*spi.UnavailableError](err)
+	if !ok || !unavailable || ctx.Err() != nil || errors.Is(err, errMapChanged) {
+		return nobody
+	}
+	return slices.IndexFunc(s.table.Load().shards, func(said said) bool { return said.name == failed.Shard })
+}
+
+// listedWithout returns the slots that are on the pages of all shards but some.
+func (t *table) listedWithout(without []int) spi.SlotSet {
+	var rest []spi.Slot
+	for i, said := range t.shards {
+		if slices.Contains(without, i) {
+			continue
+		}
+		for _, r := range said.listed {
+			for slot := int(r.First); slot <= int(r.Last); slot++ {
+				rest = append(rest, spi.Slot(slot))
+			}
+		}
+	}
+	return spi.NewSlotSet(rest...)
+}
+
+// page returns a page of a listing, of all shards but some.
+func page[T any](ctx context.Context, s *sharded, l listing[T], after string, limit int, without []int) (merge.Page[T], error) {
 	for restarts := 0; ; restarts++ {
-		page, err := merged(s, l).Page(ctx, after, limit)
+		page, err := merged(s, l, without).Page(ctx, after, limit)
 		if errors.Is(err, errMapChanged) && restarts < maxRestarts {
 			continue
 		}
@@ -116,7 +171,7 @@ func all[T any](ctx context.Context, s *sharded, l listing[T], after string) ite
 		after := after
 		for restarts := 0; ; restarts++ {
 			changed := false
-			for item, err := range merged(s, l).All(ctx, after) {
+			for item, err := range merged(s, l, nil).All(ctx, after) {
 				if err == nil {
 					after, restarts = l.key(item), 0
 				} else if changed = errors.Is(err, errMapChanged) && restarts < maxRestarts; changed {

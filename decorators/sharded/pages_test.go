@@ -318,3 +318,91 @@ func TestABadPrefixOrCursorIsNoShardsFault(t *testing.T) {
 		}
 	}
 }
+
+// partial asks for a page that may be missing shards.
+func (f *fixture) partial(after string, limit int) (spi.ListExecutionsResponse, error) {
+	return spi.ListExecutions(f.Context(), f.store, spi.ListExecutionsRequest{After: after, Limit: limit, AllowPartial: true})
+}
+
+// of returns those of some ids whose slots are of some shards.
+func (f *fixture) of(ids []spi.ExecutionID, shards ...string) (some []spi.ExecutionID) {
+	f.Helper()
+	for _, id := range ids {
+		at, err := f.cluster.Where(string(id))
+		if err != nil {
+			f.Fatal(err)
+		}
+		if slices.Contains(shards, at.Shard) {
+			some = append(some, id)
+		}
+	}
+	return some
+}
+
+func TestAPartialPageIsAskedForAndNamesWhatIsMissing(t *testing.T) {
+	f := newFixture(t, 4, sharded.Options{})
+	ids := f.fill(200)
+	if res, err := f.partial("", 1000); err != nil || !slices.Equal(res.Executions, ids) || len(res.Missing) > 0 {
+		t.Errorf("of shards that all answer: %d ids, missing %q, %v", len(res.Executions), res.Missing, err)
+	}
+	down := func(context.Context, string, any) (any, error) { return nil, &spi.UnavailableError{Cause: errBroken} }
+	f.doubles[1].on(down)
+	f.wantFailedPage(shardName(1))
+	f.doubles[3].on(down)
+	there := f.of(ids, shardName(0), shardName(2))
+	var got []spi.ExecutionID
+	for after := ""; ; {
+		res, err := f.partial(after, 30)
+		if err != nil || !slices.Equal(res.Missing, []string{shardName(1), shardName(3)}) || len(res.Receipt) != 2 {
+			t.Fatalf("missing are %q, receipts %d, %v", res.Missing, len(res.Receipt), err)
+		}
+		got = append(got, res.Executions...)
+		if after = res.Next; after == "" {
+			break
+		}
+	}
+	if !slices.Equal(got, there) {
+		t.Errorf("%d ids, not %d", len(got), len(there))
+	}
+	refs, err := spi.ListRefs(t.Context(), f.store, spi.ListRefsRequest{Limit: 10, AllowPartial: true})
+	if err != nil || len(refs.Missing) != 2 {
+		t.Errorf("of refs are missing %q, %v", refs.Missing, err)
+	}
+	f.doubles[0].on(down)
+	f.doubles[2].on(down)
+	_, err = f.partial("", 30)
+	want[*spi.UnavailableError](t, err)
+}
+
+func TestAPartialPageHidesNoFailureButSilence(t *testing.T) {
+	f := newFixture(t, 3, sharded.Options{})
+	f.fill(30)
+	f.doubles[1].on(failing)
+	_, err := f.partial("", 30)
+	wantShard(t, err, shardName(1))
+	f.doubles[1].on(rewriting(f.doubles[1], func(res *spi.ListExecutionsResponse) { slices.Reverse(res.Executions) }))
+	_, err = f.partial("", 30)
+	wantShard(t, err, shardName(1))
+}
+
+func TestAShardThatHangsIsMissingFromAPartialPageWithinItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, 3, sharded.Options{CallTimeout: 2 * time.Second})
+		f.fill(30)
+		f.doubles[2].on(hanging)
+		took := elapsed(func() {
+			if res, err := f.partial("", 30); err != nil || !slices.Equal(res.Missing, []string{shardName(2)}) {
+				t.Errorf("missing are %q, %v", res.Missing, err)
+			}
+		})
+		if took != 2*time.Second {
+			t.Errorf("it takes %v", took)
+		}
+		hurried, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := spi.ListExecutions(hurried, f.store, spi.ListExecutionsRequest{Limit: 30, AllowPartial: true})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("of a caller without time: %v", err)
+		}
+	})
+}

@@ -829,7 +829,11 @@ type ListExecutionsRequest struct {
 	// The cursor: ids strictly after it. Any text will do.
 	After string `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
 	// 1 to 10,000 ids.
-	Limit         int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Leaves out the shards that do not answer, instead of failing. Whoever goes on from the
+	// cursor of such a page misses for good what they have before it: list again from the
+	// start when they answer.
+	AllowPartial  bool `protobuf:"varint,4,opt,name=allow_partial,json=allowPartial,proto3" json:"allow_partial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -885,11 +889,20 @@ func (x *ListExecutionsRequest) GetLimit() int32 {
 	return 0
 }
 
+func (x *ListExecutionsRequest) GetAllowPartial() bool {
+	if x != nil {
+		return x.AllowPartial
+	}
+	return false
+}
+
 type ListExecutionsResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Executions []string               `protobuf:"bytes,1,rep,name=executions,proto3" json:"executions,omitempty"`
 	// The cursor to go on with; empty at the end.
-	Next          string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
+	Next string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
+	// How many shards are left out, if that was allowed.
+	Missing       int32 `protobuf:"varint,3,opt,name=missing,proto3" json:"missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -936,6 +949,13 @@ func (x *ListExecutionsResponse) GetNext() string {
 		return x.Next
 	}
 	return ""
+}
+
+func (x *ListExecutionsResponse) GetMissing() int32 {
+	if x != nil {
+		return x.Missing
+	}
+	return 0
 }
 
 type AcquireFenceRequest struct {
@@ -1685,16 +1705,18 @@ const file_loomgate_v1_events_proto_rawDesc = "" +
 	"\x04head\x18\x01 \x01(\x03R\x04head\x12\x14\n" +
 	"\x05fence\x18\x02 \x01(\x03R\x05fence\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\x03R\vincarnation\x12\x14\n" +
-	"\x05floor\x18\x04 \x01(\x03R\x05floor\"[\n" +
+	"\x05floor\x18\x04 \x01(\x03R\x05floor\"\x80\x01\n" +
 	"\x15ListExecutionsRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x05R\x05limit\"L\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12#\n" +
+	"\rallow_partial\x18\x04 \x01(\bR\fallowPartial\"f\n" +
 	"\x16ListExecutionsResponse\x12\x1e\n" +
 	"\n" +
 	"executions\x18\x01 \x03(\tR\n" +
 	"executions\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\tR\x04next\"U\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\x12\x18\n" +
+	"\amissing\x18\x03 \x01(\x05R\amissing\"U\n" +
 	"\x13AcquireFenceRequest\x12\x1c\n" +
 	"\texecution\x18\x01 \x01(\tR\texecution\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\x03R\vincarnation\",\n" +

@@ -396,7 +396,9 @@ type ListRefsRequest struct {
 	// The cursor, as of ListExecutions.
 	After string `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
 	// 1 to 10,000 refs.
-	Limit         int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	// As of ListExecutions.
+	AllowPartial  bool `protobuf:"varint,4,opt,name=allow_partial,json=allowPartial,proto3" json:"allow_partial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -452,11 +454,20 @@ func (x *ListRefsRequest) GetLimit() int32 {
 	return 0
 }
 
+func (x *ListRefsRequest) GetAllowPartial() bool {
+	if x != nil {
+		return x.AllowPartial
+	}
+	return false
+}
+
 type ListRefsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Refs  []*Ref                 `protobuf:"bytes,1,rep,name=refs,proto3" json:"refs,omitempty"`
 	// The cursor to go on with; empty at the end.
-	Next          string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
+	Next string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
+	// How many shards are left out, if that was allowed.
+	Missing       int32 `protobuf:"varint,3,opt,name=missing,proto3" json:"missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -503,6 +514,13 @@ func (x *ListRefsResponse) GetNext() string {
 		return x.Next
 	}
 	return ""
+}
+
+func (x *ListRefsResponse) GetMissing() int32 {
+	if x != nil {
+		return x.Missing
+	}
+	return 0
 }
 
 type PromoteRefRequest struct {
@@ -758,14 +776,16 @@ const file_loomgate_v1_refs_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x10expected_version\x18\x02 \x01(\x03R\x0fexpectedVersion\"-\n" +
 	"\x11DeleteRefResponse\x12\x18\n" +
-	"\aexisted\x18\x01 \x01(\bR\aexisted\"U\n" +
+	"\aexisted\x18\x01 \x01(\bR\aexisted\"z\n" +
 	"\x0fListRefsRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x05R\x05limit\"L\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12#\n" +
+	"\rallow_partial\x18\x04 \x01(\bR\fallowPartial\"f\n" +
 	"\x10ListRefsResponse\x12$\n" +
 	"\x04refs\x18\x01 \x03(\v2\x10.loomgate.v1.RefR\x04refs\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\tR\x04next\"\x8c\x01\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\x12\x18\n" +
+	"\amissing\x18\x03 \x01(\x05R\amissing\"\x8c\x01\n" +
 	"\x11PromoteRefRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\texecution\x18\x02 \x01(\tR\texecution\x12\x1a\n" +

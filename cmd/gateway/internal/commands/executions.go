@@ -21,7 +21,8 @@ func newExecutions() *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "List a tenant's executions in code point order", Args: arguments(cobra.NoArgs),
 		Example: `  gateway executions list --prefix order-
-  gateway executions list --after order-17 --limit 100`,
+  gateway executions list --after order-17 --limit 100
+  gateway executions list --partial    # of the shards that answer`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withStore(cmd, func(ctx context.Context, store *spi.Store) error { return listExecutions(ctx, cmd, store) })
 		},
@@ -29,6 +30,7 @@ func newExecutions() *cobra.Command {
 	list.Flags().String("prefix", "", "only those whose id starts with it")
 	list.Flags().String("after", "", "only those that come after it")
 	list.Flags().Int("limit", 0, "how many at the most (default: all)")
+	list.Flags().Bool("partial", false, "leave out shards that do not answer, and fail with 5 afterwards")
 	addOutput(list)
 
 	show := &cobra.Command{
@@ -68,8 +70,12 @@ func listExecutions(ctx context.Context, cmd *cobra.Command, store *spi.Store) e
 	if err != nil {
 		return err
 	}
-	n := 0
-	for id, err := range transfer.Executions(ctx, store, prefix, after) {
+	n, missing := 0, 0
+	ids := transfer.Executions(ctx, store, prefix, after)
+	if partial, _ := cmd.Flags().GetBool("partial"); partial {
+		ids = transfer.PartialExecutions(ctx, store, prefix, after, &missing)
+	}
+	for id, err := range ids {
 		if err != nil {
 			return errors.Join(err, out.end())
 		}
@@ -80,7 +86,10 @@ func listExecutions(ctx context.Context, cmd *cobra.Command, store *spi.Store) e
 			break
 		}
 	}
-	return out.end()
+	if err := out.end(); err != nil || missing == 0 {
+		return err
+	}
+	return &spi.UnavailableError{Cause: fmt.Errorf("%d shards did not answer, and what they have is not in the list", missing)}
 }
 
 // showEvents prints the events past a sequence, and returns how many there were and the

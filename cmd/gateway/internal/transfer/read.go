@@ -19,6 +19,12 @@ func Executions(ctx context.Context, store *spi.Store, prefix, after string) ite
 	return listing{store: store, prefix: prefix, after: after}.ids(ctx)
 }
 
+// PartialExecutions is Executions of the shards that answer. In missing it leaves how many
+// did not, at the most.
+func PartialExecutions(ctx context.Context, store *spi.Store, prefix, after string, missing *int) iter.Seq2[spi.ExecutionID, error] {
+	return listing{store: store, prefix: prefix, after: after, missing: missing}.ids(ctx)
+}
+
 // Events yields an execution's events past a sequence, up to the log's end as it is when
 // that is reached. The first error is the last thing that it yields: a
 // [ChangedError] if the log was deleted or truncated meanwhile, so that what was yielded
@@ -48,6 +54,8 @@ type listing struct {
 	retry  Retry
 	prefix string
 	after  string
+
+	missing *int // how many shards did not answer; nil: none may be missing
 }
 
 // pages yields what the store answers, as it is, until it ends, fails or does not go on.
@@ -56,9 +64,14 @@ func (l listing) pages(ctx context.Context) iter.Seq2[[]spi.ExecutionID, error] 
 		for {
 			var page spi.ListExecutionsResponse
 			err := l.retry.do(ctx, func() (err error) {
-				page, err = spi.ListExecutions(ctx, l.store, spi.ListExecutionsRequest{Prefix: l.prefix, After: l.after, Limit: spi.MaxLimit})
+				page, err = spi.ListExecutions(ctx, l.store, spi.ListExecutionsRequest{
+					Prefix: l.prefix, After: l.after, Limit: spi.MaxLimit, AllowPartial: l.missing != nil,
+				})
 				return err
 			})
+			if l.missing != nil {
+				*l.missing = max(*l.missing, len(page.Missing))
+			}
 			if err == nil && page.Next != "" && page.Next <= l.after {
 				err = &OrderError{spi.ExecutionID(page.Next)}
 			}
