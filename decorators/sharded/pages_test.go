@@ -347,7 +347,7 @@ func TestAPartialPageIsAskedForAndNamesWhatIsMissing(t *testing.T) {
 	}
 	down := func(context.Context, string, any) (any, error) { return nil, &spi.UnavailableError{Cause: errBroken} }
 	f.doubles[1].on(down)
-	f.wantFailedPage(shardName(1))
+	want[*spi.UnavailableError](t, f.wantFailedPage(shardName(1)))
 	f.doubles[3].on(down)
 	there := f.of(ids, shardName(0), shardName(2))
 	var got []spi.ExecutionID
