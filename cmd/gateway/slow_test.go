@@ -131,10 +131,10 @@ func halfACall(t *testing.T, addr string) []byte {
 	return text.Bytes()
 }
 
-// TestSlowClientsAreGivenUpAndCostLittleMeanwhile has 2,000 clients that send byte by byte:
+// TestSlowClientsAreGivenUpAndCostLittleMeanwhile has 10,000 clients that send byte by byte:
 // headers, bodies, what begins a connection of gRPC, and messages.
 func TestSlowClientsAreGivenUpAndCostLittleMeanwhile(t *testing.T) {
-	const each = 500
+	const each = 2500
 	dir := t.TempDir()
 	file := filepath.Join(dir, "gateway.yaml")
 	write(t, file, "data_dir: data\ndeadlines: {request: 10s}\n")
