@@ -33,9 +33,9 @@
 // # What one shard's failure does
 //
 // Calls to its executions fail with a [spi.ShardError] around what it answered,
-// calls to others do not notice. Pages, which it would be missing from, fail. Of
-// due timers the other shards' are returned, and it is named in Missing. What is an
-// answer to the request, such as [spi.ConflictError], comes as the shard gave it.
+// calls to others do not notice. Pages, which it would be missing from, fail, unless
+// the caller allows a page to be partial: then it is named in Missing. Of due timers
+// the other shards' are returned, and it is named in Missing. What is an answer to the request, such as [spi.ConflictError], comes as the shard gave it.
 //
 // # Versions side by side
 //
