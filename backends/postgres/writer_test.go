@@ -30,7 +30,8 @@ func TestAnOlderWriterIsRefusedWithoutARouterAbove(t *testing.T) {
 	if err := appendAt(ran, 1); err != nil {
 		t.Fatal(err)
 	}
-	next := spi.Version{Major: own.Ownership.Identity.MinWriter.Major, Minor: 1}
+	now := own.Ownership.Identity.MinWriter
+	next := spi.Version{Major: now.Major, Minor: now.Minor + 1}
 	newer, err := postgres.Open(t.Context(), db.DSN, postgres.WritesAs(next))
 	if err != nil {
 		t.Fatal(err)
