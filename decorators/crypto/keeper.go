@@ -253,11 +253,10 @@ func concerning(id spi.ExecutionID, err error) error {
 func (k *keeper) forAppend(ctx context.Context, id spi.ExecutionID, incarnation int64, first bool) (*dataKey, error) {
 	for range maxTries {
 		key, err := k.find(ctx, id, first)
-		if errors.Is(err, errNoKey) {
+		for errors.Is(err, errNoKey) { // again if others were looking for it: each of them looks once
 			key, err = k.make(ctx, id, incarnation)
 		}
 		switch {
-		case errors.Is(err, errNoKey): // somebody who only reads has looked for it meanwhile
 		case err != nil:
 			return nil, err
 		case key.aead == nil && incarnation != 0 && incarnation != key.incarnation:
