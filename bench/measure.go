@@ -57,12 +57,16 @@ func oneTurn(ctx context.Context, number, workers int, span time.Duration, p pro
 	errs := make([]error, workers)
 	ctx, cancel := context.WithCancel(ctx) // ends what a worker has left open
 	defer cancel()
+	calls, pers := make([]func(context.Context, int64) error, workers), make([]int, workers)
+	for w := range workers {
+		calls[w], pers[w] = s.worker(number, w)
+	}
 	before := p.cpu()
 	begin := time.Now()
 	var done sync.WaitGroup
 	for w := range workers {
 		done.Go(func() {
-			call, per := s.worker(number, w)
+			call, per := calls[w], pers[w]
 			for n := int64(0); time.Since(begin) < span; n++ {
 				start := time.Now()
 				if errs[w] = call(ctx, n); errs[w] != nil {
