@@ -19,7 +19,7 @@ func newRequireWriter() *cobra.Command {
 earlier version writes to any shard. Older gateways go on reading, and are not ready.
 gateway --version says what a binary writes as. A minimum is never lowered: upgrade every
 gateway first, and be sure not to go back.`,
-		Example: "  gateway shards require-writer 2.0 --yes",
+		Example: "  gateway shards require-writer 2.1 --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			version, err := parseVersion(args[0])
 			if err != nil {
@@ -53,7 +53,7 @@ func parseVersion(text string) (*pb.Version, error) {
 	for i, part := range []string{major, minor} {
 		n, err := strconv.ParseUint(part, 10, 31)
 		if err != nil {
-			return nil, errors.New("the version is not MAJOR.MINOR, such as 2.0")
+			return nil, errors.New("the version is not MAJOR.MINOR, such as 2.1")
 		}
 		parts[i] = int32(n)
 	}
