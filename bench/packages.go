@@ -39,6 +39,8 @@ var wants = []wanted{
 	{"crypto in the full stack over memory: ns added to an append of 1 KiB", "./decorators", "Stack", "", "BenchmarkStack", "crypto-ns-added", 4000, lower},
 	{"coalescing: appends a second of 64 goroutines with / without", "./decorators/coalescing", "Postgres/workers=64", "", "BenchmarkPostgres/workers=64", "throughput-ratio", 5, higher},
 	{"coalescing: p50 of 64 goroutines with / without", "./decorators/coalescing", "Postgres/workers=64", "", "BenchmarkPostgres/workers=64", "p50-ratio", 1, lower},
+	{"profiling: ns added to a call when nothing exports", "./decorators/profiling", "Call/Append/global", "", "BenchmarkCall/Append/global,_nothing_exports", "ns-added/call", 500, lower},
+	{"runtime: ns to prune 100,000 refs in memory", "./runtime/retention", "Prune", "", "BenchmarkPrune", "ns/op", 60e9, lower},
 	{"remote: CPU of a unary append / a bare echo", "./backends/remote", "Append", "", "BenchmarkAppend/remote", "×bare", 1.5, lower},
 	{"remote: CPU of a streamed append / a bare stream", "./backends/remote", "Append", "", "BenchmarkAppend/stream", "×bare", 2, lower},
 }
